@@ -1,0 +1,1 @@
+"""One module per host: payloads, transcript lines, outputs, limits."""

@@ -1,0 +1,1 @@
+"""Pure judgement of token pressure and compaction."""

@@ -1,0 +1,1 @@
+"""Formats and files shared by hooks and the slower rooms."""
