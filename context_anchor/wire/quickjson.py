@@ -1,0 +1,145 @@
+"""JSON without the cost of importing `json` (11 ms), which it falls back to."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # importing typing would cost a hook 14 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+try:
+    from _json import encode_basestring_ascii as _quote
+    from _json import make_scanner as _make_scanner
+except ImportError:  # another Python implementation
+    _make_scanner = None  # type: ignore[assignment,misc]
+    _quote = None  # type: ignore[assignment]
+
+_SPACE = " \t\n\r"
+_CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+class _Context:
+    """What CPython's scanner reads its options from (json.decoder.JSONDecoder has the same attributes)."""
+
+    strict = False
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = _CONSTANTS.__getitem__
+    parse_object = None
+    parse_array = None
+    parse_string = None
+    memo: dict[str, str] = {}  # noqa: RUF012
+
+
+def _scanner() -> Any:
+    if _make_scanner is None:
+        return None
+    try:
+        scan = _make_scanner(_Context)  # type: ignore[arg-type]
+        if scan('{"a": [1, 2.5, "\\u00e9", null, true]}', 0) == ({"a": [1, 2.5, "\xe9", None, True]}, 38):
+            return scan
+    except Exception:  # a newer interpreter wants more of its context
+        return None
+    return None
+
+
+_scan = _scanner()
+
+
+def _text(source: str | bytes) -> str:
+    if isinstance(source, str):
+        return source
+    return bytes(source).decode("utf-8", "replace")
+
+
+def decode_prefix(source: str | bytes, at: int = 0) -> tuple[Any, int]:
+    """Return `(value, end)` of the JSON value that starts at or after `at`; raises ValueError.
+
+    Control characters inside strings are let through, as transcripts of other programs hold them.
+    """
+    text = _text(source)
+    size = len(text)
+    while at < size and text[at] in _SPACE:
+        at += 1
+    if _scan is None:
+        from json import JSONDecoder
+
+        return JSONDecoder(strict=False).raw_decode(text, at)
+    try:
+        found: tuple[Any, int] = _scan(text, at)
+        return found
+    except StopIteration:
+        raise ValueError("no JSON value at character %d" % at) from None
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None
+
+
+def loads(source: str | bytes) -> Any:
+    """Return the one JSON value in a text or UTF-8 bytes; raises ValueError on anything else."""
+    text = _text(source)
+    if text[:1] == "\ufeff":
+        text = text[1:]
+    value, end = decode_prefix(text)
+    if text[end:].strip(_SPACE):
+        raise ValueError("text after the JSON value at character %d" % end)
+    return value
+
+
+def _fallback(value: Any) -> str:
+    from json import dumps as slow
+
+    return slow(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def dumps(value: Any) -> str:
+    """Return compact ASCII JSON for dicts with string keys, lists, strings, numbers, booleans and None."""
+    if _quote is None:
+        return _fallback(value)
+    out: list[str] = []
+    _write(value, out.append, 0)
+    return "".join(out)
+
+
+def _write(value: Any, put: Any, depth: int) -> None:
+    if depth > 60:
+        raise ValueError("value nested too deeply")
+    if isinstance(value, str):
+        put(_quote(value))
+    elif value is None:
+        put("null")
+    elif value is True:
+        put("true")
+    elif value is False:
+        put("false")
+    elif isinstance(value, int):
+        put(int.__repr__(value))
+    elif isinstance(value, float):
+        if value != value or value in (_CONSTANTS["Infinity"], _CONSTANTS["-Infinity"]):
+            raise ValueError("not a JSON number: %r" % value)
+        put(float.__repr__(value))
+    elif isinstance(value, dict):
+        sep = "{"
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ValueError("keys must be strings")
+            put(sep + _quote(key) + ":")
+            _write(item, put, depth + 1)
+            sep = ","
+        put("{}" if sep == "{" else "}")
+    elif isinstance(value, (list, tuple)):
+        sep = "["
+        for item in value:
+            put(sep)
+            _write(item, put, depth + 1)
+            sep = ","
+        put("[]" if sep == "[" else "]")
+    else:
+        raise ValueError("not JSON: %s" % type(value).__name__)
+
+
+def is_fast() -> bool:
+    """Tell whether the C scanner is in use (`doctor` reports it)."""
+    return _scan is not None and "json" not in sys.modules
