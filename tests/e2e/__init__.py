@@ -1,0 +1,1 @@
+"""Tests that drive real hosts against a stub model on loopback."""

@@ -1,0 +1,1 @@
+"""The Claude Code client, driven headless against a stub Messages API."""
