@@ -1,0 +1,1 @@
+"""Pinned anchors: their values, their store, and the session they belong to."""
