@@ -62,7 +62,7 @@ def merge(parts: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def listing(entries: list[dict[str, Any]], room: int) -> str:
-    """Return the lines that name what was left out, within `room` UTF-16 units, and how many more there are."""
+    """Return the lines that name what was left out, within `room` UTF-16 units; the rest is counted."""
     if not entries:
         return ""
     lines = ["Left out for size; get any of them whole with get_pinned_context (anchor_id):\n"]

@@ -1,0 +1,123 @@
+"""What is handed to the model: bundles with a receipt, recovery, nudges."""
+
+from __future__ import annotations
+
+import os
+
+from context_anchor.hooks import texts
+from context_anchor.watch import pressure
+from context_anchor.wire import bundle as parts
+from context_anchor.wire import paths, quickjson
+
+TYPE_CHECKING = False  # importing typing would cost a hook 14 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def session_entries(visit: Any, session_id: str) -> list[dict[str, Any]]:
+    """Return the anchors of one session's own scope, ready made."""
+    return _part(visit, paths.anchors_path(visit.data, "session", visit.host.HOST, session_id, ".bundle"))
+
+
+def _part(visit: Any, path: str) -> list[dict[str, Any]]:
+    try:
+        return parts.load_part(path)[1]
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        visit.trouble("bundle part: %s" % problem)
+        return []
+
+
+def entries_of(visit: Any) -> list[dict[str, Any]]:
+    """Return the anchors of a session and its workspace in bundle order; a fork has its parent's at first."""
+    record = visit.record
+    own = paths.anchors_path(visit.data, "session", visit.host.HOST, record["session_id"], ".bundle")
+    if record["forked_from"] and not os.path.exists(own):
+        mine = session_entries(visit, record["forked_from"])
+    else:
+        mine = _part(visit, own)
+    shared: list[dict[str, Any]] = []
+    if record["workspace_id"]:
+        shared = _part(visit, paths.anchors_path(visit.data, "workspace", "", record["workspace_id"], ".bundle"))
+    return parts.merge([mine, shared])
+
+
+def bundle(
+    visit: Any, kind: str, head: list[str], entries: list[dict[str, Any]] | None = None,
+    with_anchors: bool = True,
+) -> str:
+    """Return a text with a receipt, the head's lines and the anchors that fit; note what was given."""
+    chosen = (visit.entries() if entries is None else entries) if with_anchors else []
+    receipt = "r-" + os.urandom(5).hex()
+    lines = [texts.receipt_line(receipt, visit.record["session_id"]), *head]
+    limit = parts.budget(visit.env, visit.host.CAP_UNITS)
+    text, taken = parts.compose(lines, chosen, limit)
+    marks = visit.marks
+    given = ["%s:%s" % (e["id"], e["revision"]) for e in taken]
+    if kind != "provisional":
+        marks["shown"] = sorted(set(marks["shown"]).union(given))[-800:]
+    size = parts.units(text)
+    marks["last_receipt"] = {
+        "id": receipt, "at": visit.now, "units": size, "tokens": size // 4 + 1, "kind": kind,
+        "anchors": len(taken), "delivered": "unknown", "delivered_at": 0,
+    }
+    visit.given = given
+    return text
+
+
+def recovery(visit: Any, provisional: bool = False) -> str:
+    """Return the bundle after a compaction, once; '' when nothing is pinned.
+
+    SessionStart(compact) comes before the boundary is on disk, so what it gives is provisional until the
+    transcript shows that the main session was compacted.
+    """
+    marks, env = visit.marks, visit.env
+    entries = visit.entries()
+    before = marks["recovery"]
+    tries = before.get("tries", 0) if before.get("state") in ("due", "again", "handed") else 0
+    if not entries:
+        marks["recovery"] = {"state": "provisional" if provisional else "done", "receipt": "", "shown": []}
+        return ""
+    recap = (env.get("CONTEXT_ANCHOR_POST_COMPACT_RECAP") or "").strip().lower() not in ("0", "false", "no", "off")
+    kind = "provisional" if provisional else "recovery"
+    notes = []
+    if not visit.record["workspace_id"]:
+        notes.append("No workspace is named here: session notes only.")
+    text = bundle(visit, kind, texts.recovery(recap, notes), entries)
+    receipt = marks["last_receipt"]
+    receipt["kind"] = "recovery"
+    marks["recovery"] = {"state": "provisional" if provisional else "handed", "receipt": receipt["id"],
+                         "tries": tries + 1}
+    if provisional:
+        marks["recovery"]["shown"] = visit.given
+    return text
+
+
+def changed(visit: Any) -> str:
+    """Return the anchors that a resumed session has not been shown in their present form; '' for none."""
+    shown = set(visit.marks["shown"])
+    fresh = [e for e in visit.entries() if "%s:%s" % (e["id"], e["revision"]) not in shown]
+    if not fresh:
+        return ""
+    return bundle(visit, "resume", texts.changed(len(fresh)), fresh)
+
+
+def nudge(visit: Any) -> str:
+    """Return the reminder to pin when a level of pressure is newly reached, else ''."""
+    marks = visit.marks
+    tokens = marks["tokens"]
+    if tokens is None:
+        return ""
+    visit.refresh_threshold(cheap=True)
+    level = pressure.due(tokens, marks["window_threshold"], visit.env, marks["nudged"], marks["nudges"])
+    if not level:
+        return ""
+    marks["nudged"] = level
+    marks["nudges"] += 1
+    return texts.nudge(
+        visit.host.TOOL, tokens, marks["tokens_measured"], marks["window_threshold"], visit.entries()
+    )
+
+
+def precompact(visit: Any) -> str:
+    """Return the plain text for the summariser, '' when nothing critical is pinned."""
+    return texts.precompact(visit.entries(), quickjson.dumps)

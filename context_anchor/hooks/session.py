@@ -1,0 +1,172 @@
+"""A session's beginning: registration, the id, restored anchors; and recovery by SessionStart(compact)."""
+
+from __future__ import annotations
+
+import os
+
+from context_anchor.hooks import give, texts
+from context_anchor.wire import hooklog, paths, registry, workspace
+from context_anchor.wire.tail import read_first_line
+
+TYPE_CHECKING = False  # importing typing would cost a hook 14 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+_SEEN_EVERY_S = 30
+
+
+def register(visit: Any) -> None:
+    """Bring the session's record up to date and write it when something changed or time passed."""
+    ev, record, now = visit.ev, visit.record, visit.now
+    before = dict(record)
+    if ev["transcript"]:
+        record["transcript_path"] = ev["transcript"]
+    if ev["cwd"]:
+        record["cwd"] = ev["cwd"]
+    if ev["model"]:
+        record["model"] = ev["model"]
+    if ev["parent"]:
+        record["subagent"] = True
+    if ev["folders"] and (not record["workspace_id"] or visit.event_kind == "start"):
+        record["workspace_id"], record["workspace_root"] = workspace.resolve(visit.data, ev["folders"][0])
+    if ev["host_pid"] and not ev["agent"]:
+        record["host_pid"] = ev["host_pid"]
+        if visit.event_kind == "start" or before["host_pid"] != ev["host_pid"]:
+            registry.note_process(visit.data, visit.host.HOST, ev["host_pid"], ev["session_id"], now)
+    if visit.event_kind != "end":
+        record["ended_at"], record["end_reason"] = 0.0, ""
+    if not record["first_line_id"]:
+        _note_first_line(visit)
+    if record != before or now - record["seen_at"] >= _SEEN_EVERY_S or now < record["seen_at"]:
+        record["seen_at"] = now
+        registry.save(visit.data, record)
+
+
+def _note_first_line(visit: Any) -> None:
+    """Remember the first line's id; where another session has it already, this one is its fork."""
+    record = visit.record
+    if not hasattr(visit.host, "first_line_id") or not record["transcript_path"]:
+        return
+    line = read_first_line(visit.host.transcript_files(record["transcript_path"]))
+    identity = visit.host.first_line_id(line) if line else ""
+    if not identity or len(identity) > paths.MAX_ID_CHARS:
+        return
+    record["first_line_id"] = identity
+    owner = registry.by_first_line(visit.data, visit.host.HOST, identity)
+    if not owner:
+        registry.note_first_line(visit.data, visit.host.HOST, identity, record["session_id"])
+    elif owner != record["session_id"]:
+        record["forked_from"] = owner
+        parent = registry.load(visit.data, visit.host.HOST, owner)
+        if parent and parent["workspace_id"] and not record["workspace_id"]:
+            record["workspace_id"] = parent["workspace_id"]
+            record["workspace_root"] = parent["workspace_root"]
+
+
+def start(visit: Any) -> str:
+    """Answer SessionStart."""
+    ev, marks = visit.ev, visit.marks
+    if ev["agent"]:
+        return ""  # a subagent's compaction: the main session's recovery is not used up
+    source = ev["source"]
+    visit.refresh_threshold()
+    if source == "compact":
+        return give.recovery(visit, provisional=True)
+    if source == "resume" and marks["greeted"]:
+        return give.changed(visit)
+    if marks["greeted"] and source not in ("clear", "fork"):
+        return ""  # the same start told twice
+    return greet(visit)
+
+
+def greet(visit: Any) -> str:
+    """Return what a session is told at first sight, and remember that it was."""
+    marks, record = visit.marks, visit.record
+    if record["subagent"]:
+        marks["greeted"] = True
+        return ""
+    notes: list[str] = []
+    # Older clients say `resume` for a fork; a resumed session's file is there, a fork's comes later.
+    open_fork = visit.ev["source"] == "fork" or (visit.ev["source"] == "resume" and marks["cursor"] is None)
+    if open_fork and not record["forked_from"]:
+        marks["fork_open"] = True
+        notes.append(
+            "This session is a fork; which session it came from shows with the first prompt, and its notes are"
+            " given then."
+        )
+    elif record["forked_from"]:
+        notes.append(_fork_note(record))
+    if visit.ev["source"] == "clear":
+        note = _cleared(visit)
+        if note:
+            notes.append(note)
+    if not record["workspace_id"]:
+        notes.append("No workspace is named here, so only this session's own notes exist (scope session).")
+    if not os.path.exists(os.path.join(visit.data, "env", "py", "ready.json")) and not marks["events"]:
+        notes.append("On its very first use the tools' server may still be setting itself up; retry shortly.")
+    notes.extend(_trouble(visit))
+    marks["greeted"] = True
+    return give.bundle(visit, "start", texts.first_sight(visit.host.TOOL, visit.has_anchors(), notes))
+
+
+def fork_found(visit: Any) -> str:
+    """Return the parent's bundle once the fork's file shows whose copy it is; a note when it is nobody's."""
+    marks, record = visit.marks, visit.record
+    if not marks.get("fork_open") or not record["first_line_id"]:
+        return ""
+    marks["fork_open"] = False
+    if not record["forked_from"]:
+        unknown = (
+            "context-anchor knows no session that this fork came from; its session notes start empty."
+            " `list_pinned_context` with a session_id shows another session's."
+        )
+        return give.bundle(visit, "start", [unknown], with_anchors=False)
+    return give.bundle(visit, "start", [_fork_note(record), texts.FRAME])
+
+
+def _fork_note(record: dict[str, Any]) -> str:
+    return (
+        "This session was forked from session %s; that session's notes are this one's too from here on."
+        % record["forked_from"]
+    )
+
+
+def _cleared(visit: Any) -> str:
+    """Return where the notes of the session before /clear are."""
+    old = ""
+    newest = 0.0
+    pid = visit.ev["host_pid"]
+    for record in registry.all_sessions(visit.data, visit.host.HOST):
+        if record["host_pid"] != pid or record["session_id"] == visit.ev["session_id"]:
+            continue
+        if record["end_reason"] == "clear" and record["ended_at"] > newest:
+            old, newest = record["session_id"], record["ended_at"]
+    if not old:
+        return ""
+    visit.record["cleared_from"] = old
+    registry.save(visit.data, visit.record)
+    count = len(give.session_entries(visit, old))
+    return (
+        "The session before /clear was %s; its %d session note(s) are kept and can be read with"
+        " `list_pinned_context` or `get_pinned_context` and that session_id." % (old, count)
+    )
+
+
+def _trouble(visit: Any) -> list[str]:
+    """Return one line, once for each new failure on record, that hooks have failed."""
+    log = hooklog.log_path(visit.data)
+    told = os.path.join(os.path.dirname(log), "told")
+    try:
+        failed = os.stat(log).st_mtime
+        if visit.now - failed > 3 * 86400:
+            return []
+        try:
+            if os.stat(told).st_mtime >= failed:
+                return []
+        except FileNotFoundError:
+            failed = visit.now
+        with open(told, "wb"):
+            os.utime(told, (visit.now, max(visit.now, failed)))
+    except OSError:
+        return []  # no log, no trouble
+    return ["Tell the user: context-anchor logged hook failures lately; `context-anchor doctor` shows them."]
