@@ -28,6 +28,7 @@ class Visit:
         self.env = os.environ
         self.event_kind = host.EVENTS.get(ev["event"], "")
         self.given: list[str] = []
+        self.first = False
         self.marks: dict[str, Any] = marks.new()
         self.record: dict[str, Any] = registry.new(host.HOST, ev["session_id"], now)
         self._entries: list[dict[str, Any]] | None = None
@@ -72,6 +73,8 @@ def answer(visit: Visit) -> tuple[str, str]:
     if kind == "end":
         visit.record["ended_at"] = visit.now
         visit.record["end_reason"] = visit.ev["reason"][:40] or "other"
+    if visit.first and visit.event_kind == "turn" and not visit.ev["agent"]:
+        session.unknown_at_prompt(visit)
     session.register(visit)
     known = bool(state["events"])
     state["events"][visit.ev["event"]] = int(visit.now)
@@ -81,7 +84,9 @@ def answer(visit: Visit) -> tuple[str, str]:
         return "", ""
     if kind == "note":
         return "", ""
+    boundary = state["scan"].get("last") or ""
     observe.observe(visit.host, visit.ev, state, visit.record, visit.env)
+    session.note_boundary(visit, boundary)
     if visit.record["subagent"]:
         return "", ""
     if kind == "start":
@@ -133,7 +138,9 @@ def run(host: Any, event: str, raw: dict[str, Any], data: str, now: float) -> st
             aside = marks.set_aside(data, host.HOST, ev["session_id"])
             visit.trouble("damaged marks set aside as %s" % aside)
         visit.marks = loaded or visit.marks
-        visit.record = registry.load(data, host.HOST, ev["session_id"]) or visit.record
+        record = registry.load(data, host.HOST, ev["session_id"])
+        visit.first = record is None and loaded is None
+        visit.record = record or visit.record
         if not held:
             visit.trouble("no lock on the session's marks within %.1f s" % _LOCK_S)
         text, kind = answer(visit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from context_anchor.hooks import texts
 from context_anchor.watch import pressure
@@ -89,6 +90,8 @@ def recovery(visit: Any, provisional: bool = False) -> str:
                          "tries": tries + 1}
     if provisional:
         marks["recovery"]["shown"] = visit.given
+        # Answers from before this moment may reach the disk late and prove nothing about it.
+        marks["recovery"]["since"] = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(visit.now))
     return text
 
 

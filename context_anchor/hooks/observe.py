@@ -39,6 +39,7 @@ def observe(
     found = ""
     answered = False  # an answer of the model after the newest compaction
     traces: list[str] = []
+    since = marks["recovery"].get("since", "")
     count = 0
     for line in tail.lines():
         if count == 0 and tail.reset:
@@ -57,7 +58,7 @@ def observe(
             else:
                 verdict = compaction.advance(scan, signal, ratio, host.DROPS_ARE_COMPACTIONS)
                 if verdict in _COMPACTIONS:
-                    found, answered = verdict, False
+                    found, answered, since = verdict, False, ""
                     marks["tokens"] = None
                 elif verdict == "lower":
                     marks["nudged"] = pressure.rearmed(
@@ -67,13 +68,13 @@ def observe(
                     marks["tokens"] = None
                     marks["nudged"] = 0
                 if kind == "assistant":
-                    answered = True
+                    answered = len(signal) < 2 or not signal[1] or signal[1] >= since
                 elif kind == "sample":
                     scan["measured"] = True
                     marks["tokens"], marks["tokens_measured"] = signal[2], True
     if tail.missing:
         # A fork's file comes with its parent's lines; any other file that is not there yet is all new.
-        if ev["source"] not in ("fork", "resume"):
+        if ev["source"] not in ("fork", "resume") and not record["forked_from"]:
             marks["absent"] = True
     else:
         marks["cursor"] = tail.cursor

@@ -6,13 +6,14 @@ import os
 
 from context_anchor.hooks import give, texts
 from context_anchor.wire import hooklog, paths, registry, workspace
-from context_anchor.wire.tail import read_first_line
+from context_anchor.wire.tail import read_end, read_head
 
 TYPE_CHECKING = False  # importing typing would cost a hook 14 ms
 if TYPE_CHECKING:
     from typing import Any
 
 _SEEN_EVERY_S = 30
+_KIN_BYTES = 1048576
 
 
 def register(visit: Any) -> None:
@@ -47,20 +48,71 @@ def _note_first_line(visit: Any) -> None:
     record = visit.record
     if not hasattr(visit.host, "first_line_id") or not record["transcript_path"]:
         return
-    line = read_first_line(visit.host.transcript_files(record["transcript_path"]))
-    identity = visit.host.first_line_id(line) if line else ""
+    path = visit.host.transcript_files(record["transcript_path"])
+    head = read_head(path)
+    identity = visit.host.first_line_id(head) if head else ""
     if not identity or len(identity) > paths.MAX_ID_CHARS:
         return
     record["first_line_id"] = identity
-    owner = registry.by_first_line(visit.data, visit.host.HOST, identity)
-    if not owner:
-        registry.note_first_line(visit.data, visit.host.HOST, identity, record["session_id"])
-    elif owner != record["session_id"]:
-        record["forked_from"] = owner
-        parent = registry.load(visit.data, visit.host.HOST, owner)
-        if parent and parent["workspace_id"] and not record["workspace_id"]:
-            record["workspace_id"] = parent["workspace_id"]
-            record["workspace_root"] = parent["workspace_root"]
+    kin = registry.by_first_line(visit.data, visit.host.HOST, identity)
+    registry.note_first_line(visit.data, visit.host.HOST, identity, record["session_id"])
+    kin = [k for k in kin if k != record["session_id"]]
+    if kin and not record["forked_from"]:
+        _fork_of(visit, _nearest(visit, path, kin))
+
+
+def _fork_of(visit: Any, parent_id: str) -> None:
+    record = visit.record
+    record["forked_from"] = parent_id
+    parent = registry.load(visit.data, visit.host.HOST, parent_id)
+    if parent and parent["workspace_id"] and not record["workspace_id"]:
+        record["workspace_id"] = parent["workspace_id"]
+        record["workspace_root"] = parent["workspace_root"]
+
+
+def _nearest(visit: Any, path: str, kin: list[str]) -> str:
+    """Return which of several sessions with the same beginning a fork was made from.
+
+    A fork of a fork begins as its grandparent does. The parent is the one whose last line stands furthest
+    down in the fork's file.
+    """
+    if len(kin) == 1:
+        return kin[0]
+    text = read_end(path, _KIN_BYTES)
+    best, best_at = kin[-1], -1
+    for session_id in kin:
+        other = registry.load(visit.data, visit.host.HOST, session_id)
+        if not other or not other["transcript_path"]:
+            continue
+        for line in reversed(read_end(other["transcript_path"], _KIN_BYTES // 4).split(b"\n")):
+            identity = visit.host.line_id(line)
+            if identity:
+                at = text.rfind(identity.encode("utf-8", "surrogatepass"))
+                if at > best_at:
+                    best, best_at = session_id, at
+                break
+    return best
+
+
+def note_boundary(visit: Any, before: str) -> None:
+    """Remember the newest boundary's id: a later fork's file begins with that line."""
+    last = visit.marks["scan"].get("last") or ""
+    if last and last != before and len(last) <= paths.MAX_ID_CHARS and not visit.record["subagent"]:
+        registry.note_first_line(visit.data, visit.host.HOST, last, visit.record["session_id"])
+
+
+def unknown_at_prompt(visit: Any) -> None:
+    """Find the parent of a session first seen at a prompt: some versions start a fork under the old id.
+
+    The same process was in another session until now, and that one was not ended by /clear.
+    """
+    pid = visit.ev["host_pid"]
+    before = registry.by_process(visit.data, pid, visit.host.HOST) if pid else None
+    if before is None or before[1] == visit.ev["session_id"]:
+        return
+    other = registry.load(visit.data, visit.host.HOST, before[1])
+    if other and not other["ended_at"] and not other["subagent"]:
+        _fork_of(visit, before[1])
 
 
 def start(visit: Any) -> str:

@@ -121,9 +121,11 @@ def _record(value: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     elif kind == "user":
         if value.get("isCompactSummary") is True:
             yield ("summary", str(value.get("parentUuid") or ""))
-    elif kind in ("attachment", "progress"):
-        # What a hook added stands in `attachment`; older versions wrote `progress` lines.
-        yield from traces(quickjson.dumps(value.get("attachment") or value.get("data")))
+    elif kind == "attachment":
+        # `hook_success` only says that a hook ran; this type says that its text was added.
+        attachment = value.get("attachment")
+        if isinstance(attachment, dict) and attachment.get("type") == "hook_additional_context":
+            yield from traces(quickjson.dumps(attachment.get("content")))
 
 
 def _assistant(value: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -133,7 +135,7 @@ def _assistant(value: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     model = message.get("model")
     if model == "<synthetic>":
         return
-    yield ("assistant",)
+    yield ("assistant", str(value.get("timestamp") or ""))
     usage = message.get("usage")
     if not isinstance(usage, dict):
         return
@@ -160,18 +162,28 @@ def traces(text: str) -> Iterator[tuple[str, str]]:
         at = text.find("receipt r-", at + 10)
 
 
-def first_line_id(line: bytes) -> str:
-    """Return the id of a transcript's first line, '' where it has none (a fork copies the parent's lines)."""
+def first_line_id(head: bytes) -> str:
+    """Return the id of the first line that has one in a transcript's first bytes, or ''.
+
+    A fork copies its parent's lines with their ids, from the parent's last boundary on (measured).
+    """
+    for line in head.split(b"\n")[:60]:
+        identity = line_id(line)
+        if identity:
+            return identity
+    return ""
+
+
+def line_id(line: bytes) -> str:
+    """Return a transcript line's `uuid`, '' where it has none or is cut."""
+    if b'"uuid"' not in line:
+        return ""
     try:
         value, _ = quickjson.decode_prefix(line)
     except ValueError:
         return ""
-    if not isinstance(value, dict):
-        return ""
-    for name in ("uuid", "messageId", "leafUuid"):
-        if isinstance(value.get(name), str):
-            return str(value[name])
-    return ""
+    identity = value.get("uuid") if isinstance(value, dict) else None
+    return identity if isinstance(identity, str) else ""
 
 
 def _number(env: Mapping[str, str], name: str) -> int | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 FORMAT = "context-anchor-session/1"
 _LIMIT = 65536
+_MOST_KIN = 16  # forks remembered for one beginning
 _FIELDS: tuple[tuple[str, Any], ...] = (
     ("workspace_id", ""), ("workspace_root", ""), ("cwd", ""), ("transcript_path", ""), ("host_pid", 0),
     ("first_line_id", ""), ("forked_from", ""), ("cleared_from", ""), ("started_at", 0.0), ("seen_at", 0.0),
@@ -113,20 +114,27 @@ def _first_path(data: str, host: str, line_id: str) -> str:
 
 
 def note_first_line(data: str, host: str, line_id: str, session_id: str) -> None:
-    """Remember the session whose transcript begins with a line id; the first to say so keeps it."""
-    path = _first_path(data, host, line_id)
-    if not os.path.exists(path):
+    """Remember a session under a line id that a fork's transcript may begin with.
+
+    That is a transcript's first line, and each compaction's boundary: a fork copies its parent's lines from
+    the last boundary on.
+    """
+    known = by_first_line(data, host, line_id)
+    if session_id not in known:
+        path = _first_path(data, host, line_id)
         paths.ensure_folder(os.path.dirname(path))
-        atomic.replace_bytes(path, session_id.encode("utf-8", "surrogatepass"))
+        text = quickjson.dumps([*known, session_id][-_MOST_KIN:])
+        atomic.replace_bytes(path, text.encode("ascii"))
 
 
-def by_first_line(data: str, host: str, line_id: str) -> str:
-    """Return the id of the session whose transcript began with this line id, or ''."""
+def by_first_line(data: str, host: str, line_id: str) -> list[str]:
+    """Return the ids of the sessions that were noted under a line id, oldest first."""
     try:
-        raw = atomic.read_bytes(_first_path(data, host, line_id), 4096)
+        raw = atomic.read_bytes(_first_path(data, host, line_id), _LIMIT)
+        value = quickjson.loads(raw) if raw else []
     except (OSError, ValueError):
-        return ""
-    return raw.decode("utf-8", "surrogatepass") if raw else ""
+        return []
+    return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []
 
 
 def _call_path(data: str, tool_use_id: str) -> str:

@@ -150,11 +150,21 @@ def _guard(fd: int, offset: int) -> str:
     return _read_exactly(fd, offset - begin).hex()
 
 
-def read_first_line(path: str, limit: int = 262144) -> bytes:
-    """Return the first line of a file, at most `limit` bytes; b'' where there is none yet. Raises OSError."""
+def read_head(path: str, limit: int = 262144) -> bytes:
+    """Return a file's first bytes, at most `limit`; b'' where there is no file yet. Raises OSError."""
     try:
         with open(path, "rb", buffering=0) as file:
-            block = file.read(limit) or b""
+            return file.read(limit) or b""
     except (FileNotFoundError, NotADirectoryError):
         return b""
-    return block.split(b"\n", 1)[0]
+
+
+def read_end(path: str, limit: int) -> bytes:
+    """Return a file's last bytes, at most `limit`; b'' where there is no file. Raises OSError."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - limit))
+            return _read_exactly(file.fileno(), min(size, limit))
+    except (FileNotFoundError, NotADirectoryError):
+        return b""

@@ -45,7 +45,7 @@ class Reply:
 
 @dataclass
 class Request:
-    """One request of the client: ``kind`` is "main", "summary" or "side" (no tools offered)."""
+    """One request of the client: ``kind`` is "main", "subagent", "summary" or "side" (no tools)."""
 
     number: int
     kind: str
@@ -97,7 +97,9 @@ def _kind(body: dict[str, Any]) -> str:
     last_text = list(_texts(users[-1].get("content") or []))[-1:] if users else []
     if last_text and any(mark in last_text[0][:3000] for mark in _SUMMARY_MARKS):
         return "summary"
-    return "main"
+    # The client marks requests of a subagent in the first block of the system prompt.
+    system = list(_texts(body.get("system") or []))[:1]
+    return "subagent" if system and "cc_is_subagent=" in system[0] else "main"
 
 
 class Model:
@@ -161,8 +163,8 @@ class Model:
                     return replies.popleft()
             if request.kind == "summary":
                 return Reply(f"<analysis>thought</analysis>\n<summary>{SUMMARY}</summary>")
-            if request.kind == "side":
-                return Reply("a title")
+            if request.kind in ("side", "subagent"):
+                return Reply("noted")
             return self._plan.popleft() if self._plan else self.default
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
