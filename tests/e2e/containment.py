@@ -23,6 +23,10 @@ _NEW_USER, _NEW_NETWORK = 0x1000_0000, 0x4000_0000  # clone(2) flags
 _SET_INTERFACE_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41  # netdevice(7)
 
 
+CONTAINED = "CONTEXT_ANCHOR_E2E_CONTAINED"
+"""Variable that is set, to "1", in a test process that has left the machine's network."""
+
+
 def leave_network() -> bool:
     """Move this single-threaded process into a namespace with loopback alone; False if not allowed."""
     if sys.platform != "linux":
@@ -74,7 +78,8 @@ def run_contained(body: Callable[[], None]) -> None:
 
 def _outcome_of(body: Callable[[], None]) -> dict[str, str]:
     try:
-        leave_network()
+        if leave_network():
+            os.environ[CONTAINED] = "1"
         body()
     except pytest.skip.Exception as skipped:
         return {"kind": "skipped", "text": str(skipped)}

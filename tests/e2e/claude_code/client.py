@@ -91,7 +91,9 @@ class ClaudeCode:
     def __enter__(self) -> ClaudeCode:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         for chat in self._started:
             chat.kill()
         self.model.close()

@@ -20,7 +20,7 @@ EVENTS = (
     "PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "Stop", "SessionEnd",
 )  # fmt: skip
 
-_HOOK = r'''
+_HOOK = r"""
 import json, os, sys, time
 
 folder, event = os.environ["PROBE_FOLDER"], sys.argv[1]
@@ -75,9 +75,9 @@ if isinstance(answer, dict):
     sys.stdout.write(json.dumps({"hookSpecificOutput": body}))
 elif answer:
     sys.stdout.write(answer)
-'''
+"""
 
-_SERVER = r'''
+_SERVER = r"""
 import json, os, sys
 
 folder = os.environ["PROBE_FOLDER"]
@@ -105,7 +105,7 @@ for raw in sys.stdin:
         answer["error"] = {"code": -32601, "message": "unknown method"}
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
-'''
+"""
 
 
 class Probe:

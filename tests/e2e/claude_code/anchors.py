@@ -1,0 +1,97 @@
+"""The plugin as Claude Code shows it: tool names, calls, and what a request holds of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from .client import Chat, ClaudeCode, Turn
+from .model import Call, Reply, Request
+
+PLUGIN = "context-anchor"
+SERVER = "plugin:context-anchor:anchors"
+PREFIX = "mcp__plugin_context-anchor_anchors__"
+TOOLS = tuple(
+    PREFIX + name
+    for name in (
+        "pin_context",
+        "unpin_context",
+        "list_pinned_context",
+        "get_pinned_context",
+        "replace_session_anchors",
+    )
+)
+ALLOWED = ("--allowedTools", *TOOLS)
+
+_RECEIPT = re.compile(r"receipt (r-[0-9a-f]{10})")
+
+
+def pin(title: str, content: str, priority: str = "normal", **more: Any) -> Call:
+    return Call(PREFIX + "pin_context", {"title": title, "content": content, "priority": priority, **more})
+
+
+def receipts(request: Request) -> list[str]:
+    """Ids of the bundles the model is given in a request, in order; one id twice is a duplicate."""
+    return _RECEIPT.findall(request.text)
+
+
+def blocks(request: Request, needle: str) -> int:
+    """How often a line of a pinned anchor stands in the frame of a bundle, not elsewhere."""
+    return sum(1 for line in request.text.splitlines() if line.startswith("| ") and needle in line)
+
+
+def handed_over(host: ClaudeCode, session_id: str) -> list[str]:
+    """The texts that hooks added to a conversation, as its transcript records them."""
+    return [
+        text
+        for line in host.lines(session_id)
+        if line.get("attachment", {}).get("type") == "hook_additional_context"
+        for text in line["attachment"]["content"]
+    ]
+
+
+def utf16_units(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+def session_anchors(host: ClaudeCode, session_id: str) -> list[dict[str, Any]]:
+    """What the store holds for a session: the file an agent's pins end up in."""
+    path = host.data / "anchors" / "session" / "claude-code" / f"s-{session_id}.json"
+    return json.loads(path.read_text(encoding="utf-8"))["anchors"] if path.is_file() else []
+
+
+def titles(host: ClaudeCode, session_id: str) -> set[str]:
+    return {anchor["title"] for anchor in session_anchors(host, session_id)}
+
+
+def hook_failures(host: ClaudeCode) -> str:
+    """The hooks' own failure log: empty while all is well."""
+    path: Path = host.data / "log" / "hooks.jsonl"
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def assert_sound(host: ClaudeCode, *turns: Turn) -> None:
+    """No load error, no failed hook, no lost server, in any of the turns."""
+    for turn in turns:
+        for init in turn.of("system", "init"):
+            assert not init.get("plugin_errors"), init["plugin_errors"]
+            status = {server["name"]: server["status"] for server in init["mcp_servers"]}
+            assert status[SERVER] == "connected", status
+        for response in turn.of("system", "hook_response"):
+            assert response["outcome"] == "success", response
+            assert not response["stderr"], response
+    assert hook_failures(host) == ""
+
+
+def pinning_chat(
+    host: ClaudeCode, *calls: Call, arguments: tuple[str, ...] = (), tokens: int = 30_000
+) -> tuple[Chat, Turn]:
+    """A conversation whose first turn made these calls, with enough history to compact."""
+    chat = host.chat(*ALLOWED, *arguments)
+    host.model.plan(Reply("I pin.", calls, tokens=tokens), Reply("Pinned.", tokens=tokens + 500))
+    turn = chat.say("Pin what matters.")
+    host.model.plan(Reply("Read.", tokens=tokens + 1000))
+    chat.say("Go on.")
+    return chat, turn
