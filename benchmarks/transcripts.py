@@ -114,9 +114,9 @@ def main() -> int:
             )
             with tempfile.TemporaryDirectory() as folder:
                 plain = Path(folder, "plain.jsonl")
-                opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
-                with opened as source:
-                    raw = source.read()
+                raw = path.read_bytes()
+                if path.suffix == ".gz":
+                    raw = gzip.decompress(raw)
                 plain.write_bytes(raw)
                 whole = verdicts(host, plain, None)
                 want = recorded(host, raw)
