@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from context_anchor.wire import bundle, paths, quickjson, workspace
+from context_anchor.wire import bundle, paths, quickjson, workspace  # noqa: E402
 
 SESSION = "0b1f6f3e-5a0b-4f0a-9a3e-000000000001"
 CALM_TOKENS = 40000
@@ -180,8 +180,13 @@ def main() -> int:
         base_name = "node" if node else "bare"
         base = medians[base_name]
         version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
-        named = subprocess.run([node, "-v"], capture_output=True, text=True, check=True).stdout.strip() if node else ""
-        print(f"{version}; base {base_name} {named} {base:.2f} ms; transcript {options.megabytes} MB; recovery {size} units")
+        named = ""
+        if node:
+            named = subprocess.run([node, "-v"], capture_output=True, text=True, check=True).stdout.strip()
+        print(
+            f"{version}; base {base_name} {named} {base:.2f} ms; transcript {options.megabytes} MB;"
+            f" recovery {size} units"
+        )
         limits = {"quiet": 0.6, "recovery": 0.75}
         failed = False
         for row in ("bare", "quiet", "recovery"):
