@@ -49,7 +49,7 @@ def set_up() -> Path:
 def main(words: list[str]) -> int:
     """Set up, then run pytest with the words given."""
     if sys.version_info < OLDEST:
-        print(f"Python {OLDEST[0]}.{OLDEST[1]} or newer is needed; this is {sys.version.split()[0]}", file=sys.stderr)
+        print(f"Python 3.10 or newer is needed; this is {sys.version.split()[0]}", file=sys.stderr)
         return 2
     try:
         python = set_up()
