@@ -66,7 +66,7 @@ def bundle(
 
 
 def recovery(visit: Any, provisional: bool = False) -> str:
-    """Return the bundle after a compaction, once; '' when nothing is pinned.
+    """Return the bundle after a compaction, once; one line when nothing is pinned.
 
     SessionStart(compact) comes before the boundary is on disk, so what it gives is provisional until the
     transcript shows that the main session was compacted.
@@ -76,8 +76,10 @@ def recovery(visit: Any, provisional: bool = False) -> str:
     before = marks["recovery"]
     tries = before.get("tries", 0) if before.get("state") in ("due", "again", "handed") else 0
     if not entries:
+        # What the session was told at its start went with the compaction, its id among it.
+        text = bundle(visit, "start", texts.nothing_pinned(visit.host.TOOL), entries)
         marks["recovery"] = {"state": "provisional" if provisional else "done", "receipt": "", "shown": []}
-        return ""
+        return text
     recap = (env.get("CONTEXT_ANCHOR_POST_COMPACT_RECAP") or "").strip().lower() not in ("0", "false", "no", "off")
     kind = "provisional" if provisional else "recovery"
     notes = []

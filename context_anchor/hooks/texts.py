@@ -50,6 +50,11 @@ def recovery(recap: bool, notes: list[str]) -> list[str]:
     return lines
 
 
+def nothing_pinned(tool: str) -> list[str]:
+    """Return what follows a compaction when there is nothing to restore."""
+    return ["Context was just compacted and nothing is pinned. Pin lasting facts with %s." % tool_phrase(tool)]
+
+
 def changed(count: int) -> list[str]:
     """Return the head of what a resumed session is told when anchors changed meanwhile."""
     return ["%d pinned note(s) are new or changed since this session last saw them." % count, FRAME]
