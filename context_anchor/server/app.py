@@ -30,13 +30,12 @@ from pydantic import ValidationError
 
 from context_anchor import __version__
 from context_anchor.errors import ContextAnchorError, StoreUnavailableError
-from context_anchor.server import arguments, tool_listing
+from context_anchor.server import arguments, pages, tool_listing
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from context_anchor.server.caller import Desk
-    from context_anchor.server.pages import Reply
 
 _READERS: Final = 4
 _log = logging.getLogger("context_anchor.server")
@@ -52,11 +51,11 @@ class Counter:
 
     def serve(
         self, tool: tool_listing.Tool, given: Mapping[str, Any] | None, meta: Mapping[str, Any] | None
-    ) -> Reply:
+    ) -> pages.Reply:
         """Return the reply to one call; whatever goes wrong is a reply too. Blocks; run it in a thread."""
-        from context_anchor.server import anchor_tools, caller, pages
-
         try:
+            from context_anchor.server import anchor_tools, caller
+
             checked = arguments.check(tool.input_schema, given)
             return anchor_tools.FUNCTIONS[tool.name](self._opened(), caller.read_meta(meta), **checked)
         except ContextAnchorError as error:
@@ -185,23 +184,28 @@ class _Frames:
 
 def _judge(problem: ValidationError) -> SessionMessage | types.JSONRPCError:
     """Return the message that a refused line holds after all, or the error to answer with."""
-    line = problem.errors(include_url=False)[0]["input"]
-    if not isinstance(line, str):  # JSON, but no message: the parsed value is all there is
-        return _refusal(None, types.INVALID_REQUEST, "Not a JSON-RPC message (batches are not taken)")
+    found = problem.errors(include_url=False)
+    if found[0]["type"] != "json_invalid":
+        objects = (one["input"] for one in found if isinstance(one["input"], dict))
+        return _refusal(next((value["id"] for value in objects if "id" in value), None))
     try:
-        value = json.loads(line)
+        value = json.loads(found[0]["input"])
     except (ValueError, RecursionError):
         return _refusal(None, types.PARSE_ERROR, "The line is not JSON")
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_python(value, by_name=False))
     except ValidationError:
-        given = value.get("id") if isinstance(value, dict) else None
-        usable = isinstance(given, int) or (isinstance(given, str) and given.isprintable())
-        return _refusal(given if usable else None, types.INVALID_REQUEST, "Not a JSON-RPC message")
+        return _refusal(value.get("id") if isinstance(value, dict) else None)
 
 
-def _refusal(request_id: str | int | None, code: int, message: str) -> types.JSONRPCError:
-    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=message))
+def _refusal(
+    given_id: object,
+    code: int = types.INVALID_REQUEST,
+    message: str = "Not a JSON-RPC message (batches are not taken)",
+) -> types.JSONRPCError:
+    known = isinstance(given_id, (int, str)) and not isinstance(given_id, bool) and str(given_id).isprintable()
+    error = types.ErrorData(code=code, message=message)
+    return types.JSONRPCError(jsonrpc="2.0", id=given_id if known else None, error=error)  # type: ignore[arg-type]
 
 
 async def _serve() -> None:
