@@ -70,19 +70,30 @@ def answer(visit: Visit) -> tuple[str, str]:
                 visit.data, visit.host.HOST, visit.ev["tool_use_id"], visit.ev["session_id"], visit.now
             )
         return "", ""
+    before = dict(visit.record)
     if kind == "end":
         visit.record["ended_at"] = visit.now
         visit.record["end_reason"] = visit.ev["reason"][:40] or "other"
     if visit.first and visit.event_kind == "turn" and not visit.ev["agent"]:
-        session.unknown_at_prompt(visit)
-    session.register(visit)
-    known = bool(state["events"])
+        session.suspect_fork(visit)
+    try:
+        session.register(visit)
+    except OSError as problem:
+        visit.trouble("registry: %s" % problem)
+    text, found = _told(visit)
+    try:
+        session.save(visit, before)
+    except OSError as problem:
+        visit.trouble("registry: %s" % problem)
+    return text, found
+
+
+def _told(visit: Visit) -> tuple[str, str]:
+    kind, state = visit.event_kind, visit.marks
     state["events"][visit.ev["event"]] = int(visit.now)
     if visit.ev["agent"]:
         return "", ""  # a subagent's event: no nudge, no recovery, and its transcript is another one
-    if kind == "end":
-        return "", ""
-    if kind == "note":
+    if kind in ("end", "note"):
         return "", ""
     boundary = state["scan"].get("last") or ""
     observe.observe(visit.host, visit.ev, state, visit.record, visit.env)
@@ -95,10 +106,10 @@ def answer(visit: Visit) -> tuple[str, str]:
         return give.precompact(visit), "precompact"
     if kind != "turn":
         return "", ""
-    return _turn(visit, known)
+    return _turn(visit)
 
 
-def _turn(visit: Visit, known: bool) -> tuple[str, str]:
+def _turn(visit: Visit) -> tuple[str, str]:
     state = visit.marks
     if not state["greeted"]:
         visit.refresh_threshold()

@@ -74,7 +74,7 @@ def observe(
                     marks["tokens"], marks["tokens_measured"] = signal[2], True
     if tail.missing:
         # A fork's file comes with its parent's lines; any other file that is not there yet is all new.
-        if ev["source"] not in ("fork", "resume") and not record["forked_from"]:
+        if ev["source"] not in ("fork", "resume") and not marks.get("fork_open"):
             marks["absent"] = True
     else:
         marks["cursor"] = tail.cursor

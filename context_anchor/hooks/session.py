@@ -17,7 +17,7 @@ _KIN_BYTES = 1048576
 
 
 def register(visit: Any) -> None:
-    """Bring the session's record up to date and write it when something changed or time passed."""
+    """Bring the session's record up to date with what the event tells."""
     ev, record, now = visit.ev, visit.record, visit.now
     before = dict(record)
     if ev["transcript"]:
@@ -26,7 +26,7 @@ def register(visit: Any) -> None:
         record["cwd"] = ev["cwd"]
     if ev["model"]:
         record["model"] = ev["model"]
-    if ev["parent"]:
+    if ev["parent"] and ev["parent"] != ev["session_id"]:
         record["subagent"] = True
     if ev["folders"] and (not record["workspace_id"] or visit.event_kind == "start"):
         record["workspace_id"], record["workspace_root"] = workspace.resolve(visit.data, ev["folders"][0])
@@ -38,6 +38,11 @@ def register(visit: Any) -> None:
         record["ended_at"], record["end_reason"] = 0.0, ""
     if not record["first_line_id"]:
         _note_first_line(visit)
+
+
+def save(visit: Any, before: dict[str, Any]) -> None:
+    """Write the session's record when something in it changed or time passed."""
+    record, now = visit.record, visit.now
     if record != before or now - record["seen_at"] >= _SEEN_EVERY_S or now < record["seen_at"]:
         record["seen_at"] = now
         registry.save(visit.data, record)
@@ -101,10 +106,11 @@ def note_boundary(visit: Any, before: str) -> None:
         registry.note_first_line(visit.data, visit.host.HOST, last, visit.record["session_id"])
 
 
-def unknown_at_prompt(visit: Any) -> None:
-    """Find the parent of a session first seen at a prompt: some versions start a fork under the old id.
+def suspect_fork(visit: Any) -> None:
+    """Watch for a parent when a session is first seen at a prompt: some versions start a fork unannounced.
 
-    The same process was in another session until now, and that one was not ended by /clear.
+    The same process was in another session until now, and that one was not ended by /clear. That is a
+    hint; only shared lines prove it, since one process might hold two sessions.
     """
     pid = visit.ev["host_pid"]
     before = registry.by_process(visit.data, pid, visit.host.HOST) if pid else None
@@ -112,7 +118,7 @@ def unknown_at_prompt(visit: Any) -> None:
         return
     other = registry.load(visit.data, visit.host.HOST, before[1])
     if other and not other["ended_at"] and not other["subagent"]:
-        _fork_of(visit, before[1])
+        visit.marks["fork_open"] = "suspected"
 
 
 def start(visit: Any) -> str:
@@ -166,7 +172,10 @@ def fork_found(visit: Any) -> str:
     marks, record = visit.marks, visit.record
     if not marks.get("fork_open") or not record["first_line_id"]:
         return ""
+    announced = marks["fork_open"] is True
     marks["fork_open"] = False
+    if not record["forked_from"] and not announced:
+        return ""
     if not record["forked_from"]:
         unknown = (
             "context-anchor knows no session that this fork came from; its session notes start empty."
@@ -196,7 +205,6 @@ def _cleared(visit: Any) -> str:
     if not old:
         return ""
     visit.record["cleared_from"] = old
-    registry.save(visit.data, visit.record)
     count = len(give.session_entries(visit, old))
     return (
         "The session before /clear was %s; its %d session note(s) are kept and can be read with"

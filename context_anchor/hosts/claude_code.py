@@ -39,7 +39,9 @@ _MILLION = (
     "claude-opus-5", "claude-opus-4-8", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5",
 )
 _TWO_HUNDRED = (
-    "claude-opus-4", "claude-sonnet-4", "claude-haiku-4", "claude-3",
+    "claude-opus-4-6", "claude-sonnet-4-6", "claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5",
+    "claude-opus-4-1", "claude-opus-4-0", "claude-opus-4-2", "claude-sonnet-4-0", "claude-sonnet-4-2",
+    "claude-3-7", "claude-3-5",
 )
 # These do not compact by themselves on the measured clients (2.1.197, 2.1.332).
 _NOT_BY_ITSELF = ("claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5")
