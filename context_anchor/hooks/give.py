@@ -42,13 +42,17 @@ def entries_of(visit: Any) -> list[dict[str, Any]]:
     return parts.merge([mine, shared])
 
 
+def _new_receipt() -> str:
+    return "r-" + os.urandom(5).hex()
+
+
 def bundle(
     visit: Any, kind: str, head: list[str], entries: list[dict[str, Any]] | None = None,
     with_anchors: bool = True,
 ) -> str:
     """Return a text with a receipt, the head's lines and the anchors that fit; note what was given."""
     chosen = (visit.entries() if entries is None else entries) if with_anchors else []
-    receipt = "r-" + os.urandom(5).hex()
+    receipt = _new_receipt()
     lines = [texts.receipt_line(receipt, visit.record["session_id"]), *head]
     limit = parts.budget(visit.env, visit.host.CAP_UNITS)
     text, taken = parts.compose(lines, chosen, limit)
@@ -118,8 +122,10 @@ def nudge(visit: Any) -> str:
         return ""
     marks["nudged"] = level
     marks["nudges"] += 1
+    receipt = _new_receipt()
+    marks["last_nudge"] = {"id": receipt, "at": visit.now, "level": level, "delivered": "unknown"}
     return texts.nudge(
-        visit.host.TOOL, tokens, marks["tokens_measured"], marks["window_threshold"], visit.entries()
+        receipt, visit.host.TOOL, tokens, marks["tokens_measured"], marks["window_threshold"], visit.entries()
     )
 
 

@@ -93,10 +93,10 @@ def _settle(marks: dict[str, Any], found: str, answered: bool, traces: list[str]
     recovery = marks["recovery"]
     if traces:
         marks["traced"] = True
-        receipt = marks["last_receipt"]
-        if receipt and receipt["id"] in traces:
-            receipt["delivered"] = "yes"
-            receipt["delivered_at"] = receipt.get("delivered_at") or marks.get("now") or 0
+        for receipt in (marks["last_receipt"], marks.get("last_nudge")):
+            if receipt and receipt["id"] in traces:
+                receipt["delivered"] = "yes"
+                receipt["delivered_at"] = receipt.get("delivered_at") or marks.get("now") or 0
         if recovery.get("receipt") in traces:
             recovery["traced"] = True
     if found:

@@ -61,7 +61,7 @@ def changed(count: int) -> list[str]:
 
 
 def nudge(
-    tool: str, tokens: int, measured: bool, threshold: int | None, entries: list[dict[str, Any]]
+    receipt: str, tool: str, tokens: int, measured: bool, threshold: int | None, entries: list[dict[str, Any]]
 ) -> str:
     """Return the reminder to pin before the host compacts."""
     amount = "%s tokens" % format(tokens, ",") if measured else "about %s tokens (estimated)" % format(tokens, ",")
@@ -77,11 +77,11 @@ def nudge(
     else:
         pinned = "Nothing is pinned yet."
     return (
-        "context-anchor: the context holds %s; %s. What is not pinned may be lost at compaction. %s Before you"
+        "context-anchor receipt %s: the context holds %s; %s. What is not pinned may be lost at compaction. %s Before you"
         " go on, pin with %s what the rest of the task needs: constraints, decisions and why, rejected"
         " approaches, exact paths and identifiers, where the task stands and the next step. One conclusion a"
         " note with a pointer, no raw logs; update or unpin notes that no longer hold."
-        % (amount, limit, pinned, tool_phrase(tool))
+        % (receipt, amount, limit, pinned, tool_phrase(tool))
     )
 
 
