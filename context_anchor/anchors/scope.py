@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
@@ -71,10 +72,29 @@ class ScopeFiles:
         return cls(anchors=anchors, journal=journal, bundle=bundle, lock=anchors + ".lock")
 
 
+def identity(scope: AnyScope) -> dict[str, str]:
+    """Return the fields that name a scope in stored files."""
+    if isinstance(scope, SessionScope):
+        return {"scope": "session", "host": scope.host, "session_id": scope.session_id}
+    return {"scope": "workspace", "workspace_id": scope.workspace_id, "root": scope.root}
+
+
+def from_identity(value: Mapping[str, object]) -> AnyScope:
+    """Return the scope that stored fields name; raises UsageError."""
+    texts = {name: value.get(name) for name in ("host", "session_id", "workspace_id", "root")}
+    named = {name: text for name, text in texts.items() if isinstance(text, str)}
+    if value.get("scope") == "session":
+        return SessionScope(named.get("host", ""), named.get("session_id", ""))
+    if value.get("scope") == "workspace":
+        return WorkspaceScope(named.get("workspace_id", ""), named.get("root", ""))
+    raise UsageError(f"scope {shorten(value.get('scope'))} is unknown", hint="Use session or workspace.")
+
+
 def _check(name: str, value: str) -> None:
     try:
         paths.file_key(value)
     except ValueError:
         raise UsageError(
-            f"{name} {shorten(value)} is no id", hint=f"An id is a text of 1 to {paths.MAX_ID_CHARS} characters."
+            f"{name} {shorten(value)} is no id",
+            hint=f"An id is a text of 1 to {paths.MAX_ID_CHARS} characters.",
         ) from None
