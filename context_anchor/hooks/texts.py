@@ -77,8 +77,8 @@ def nudge(
     else:
         pinned = "Nothing is pinned yet."
     return (
-        "context-anchor receipt %s: the context holds %s; %s. What is not pinned may be lost at compaction. %s Before you"
-        " go on, pin with %s what the rest of the task needs: constraints, decisions and why, rejected"
+        "context-anchor receipt %s: the context holds %s; %s. What is not pinned may be lost at compaction. %s"
+        " Before you go on, pin with %s what the rest of the task needs: constraints, decisions and why, rejected"
         " approaches, exact paths and identifiers, where the task stands and the next step. One conclusion a"
         " note with a pointer, no raw logs; update or unpin notes that no longer hold."
         % (receipt, amount, limit, pinned, tool_phrase(tool))
