@@ -15,7 +15,7 @@ from context_anchor.anchors.scope import ScopeFiles
 from context_anchor.errors import ContextAnchorError, StoreCorruptError, StoreNewerError
 
 _RESTORE = "Read that scope once (context-anchor list): the file is set aside and restored from the journal."
-_REBUILD = "Run context-anchor doctor --fix, or change any anchor of that scope."
+_REBUILD = "Nothing is lost; the next change in that scope renders it anew."
 
 
 def check_store(data: str) -> tuple[Finding, ...]:

@@ -123,22 +123,26 @@ def _id(name: str, value: object) -> str:
     return str(value)
 
 
-def _resolved(call: _Call, record: Record, how: How, warning: str = "") -> ResolvedSession:
+def _resolved(record: Record, how: How, warning: str = "") -> ResolvedSession:
     return ResolvedSession(
         record["host"], record["session_id"], record["workspace_id"], record["workspace_root"], how, warning
     )
 
 
-def _bare(call: _Call, host: str, session_id: str, how: How) -> ResolvedSession:
-    """Return a session that no hook registered; its workspace is the one the server works in."""
-    return ResolvedSession(host, session_id, call.workspace_id, call.workspace_root, how)
+def _bare(session_id: str, how: How) -> ResolvedSession:
+    """Return a conversation that no hook registered, on its host's word.
+
+    Its workspace stays unknown: one server of that host may serve the conversations of many folders.
+    """
+    warning = "No hook has registered this conversation, so its workspace is unknown; its own anchors work."
+    return ResolvedSession(_TRUSTED_HOST, session_id, "", "", how, warning)
 
 
 def _explicit(call: _Call, wanted: str) -> ResolvedSession:
     known = registry.all_sessions(call.data)
     found = [r for r in known if wanted in (r["session_id"], f"{r['host']}/{r['session_id']}")]
     if not found and wanted == call.conversation_id:
-        return _bare(call, _TRUSTED_HOST, wanted, "explicit")
+        return _bare(wanted, "explicit")
     if not found and len(wanted) >= MIN_PREFIX:
         found = [r for r in known if r["session_id"].startswith(wanted)]
     if len(found) > 1:
@@ -151,7 +155,7 @@ def _explicit(call: _Call, wanted: str) -> ResolvedSession:
             f"no session {shorten(wanted)} is known. {_known(call, known)}",
             hint="Give one of these ids; the start of each conversation names its own.",
         )
-    return _resolved(call, found[0], "explicit", _doubts(call, found[0]))
+    return _resolved(found[0], "explicit", _doubts(call, found[0]))
 
 
 def _doubts(call: _Call, record: Record) -> str:
@@ -179,8 +183,8 @@ def _by_conversation(call: _Call) -> ResolvedSession | None:
             )
         record = same[0] if same else None
     if record is None:
-        return _bare(call, _TRUSTED_HOST, call.conversation_id, "conversation")
-    return _resolved(call, record, "conversation")
+        return _bare(call.conversation_id, "conversation")
+    return _resolved(record, "conversation")
 
 
 def _by_call(call: _Call) -> ResolvedSession | None:
@@ -189,7 +193,9 @@ def _by_call(call: _Call) -> ResolvedSession | None:
         return None
     host, session_id, _ = noted
     record = registry.load(call.data, host, session_id)
-    return _resolved(call, record, "call") if record else _bare(call, host, session_id, "call")
+    if record is None:  # the hook that noted the call writes the record a moment later
+        return ResolvedSession(host, session_id, call.workspace_id, call.workspace_root, "call")
+    return _resolved(record, "call")
 
 
 def _by_process(call: _Call) -> ResolvedSession | None:
@@ -212,7 +218,7 @@ def _by_process(call: _Call) -> ResolvedSession | None:
         ]
         if len(here) != 1:
             return None
-    return _resolved(call, record, "process")
+    return _resolved(record, "process")
 
 
 def _same_process(call: _Call, at: float) -> bool:
@@ -249,7 +255,7 @@ def _only_live(call: _Call) -> ResolvedSession:
             f"the only session known here runs in another process: {_listed(live, call.now)}",
             hint="Give session_id if it is that one, or use the workspace's anchors (scope=workspace).",
         )
-    return _resolved(call, record, "only-live")
+    return _resolved(record, "only-live")
 
 
 def _is_elsewhere(call: _Call, record: Record) -> bool:
