@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from context_anchor.anchors.anchor import Anchor, Draft, matching_title
+from context_anchor.anchors.anchor import Anchor, Draft
+from context_anchor.anchors.bundle import in_order
+from context_anchor.anchors.lookup import same_title
 from context_anchor.anchors.results import Snapshot
 from context_anchor.errors import InvalidAnchorError, UsageError
 from context_anchor.server import reading, summaries
@@ -109,7 +111,7 @@ def list_pinned_context(
     scopes = place.scopes(position.scope or None if position else scope)
     snapshots = {one: desk.store.read(one) for one in scopes}
     revisions = {one: snapshot.revision for one, snapshot in snapshots.items()}
-    anchors = reading.in_order(snapshots.values())
+    anchors = in_order(a for snapshot in snapshots.values() for a in snapshot.anchors)
     structured: dict[str, Any] = {}
     lines: list[str] = []
     if position is None:
@@ -151,12 +153,12 @@ def get_pinned_context(
     scopes = place.scopes(None)
     position = reading.GetPosition.of(cursor) if cursor is not None else None
     if position is not None and position.one:
-        anchors = [desk.store.find(scopes, anchor_id=position.anchor_id)]
+        anchors: Sequence[Anchor] = (desk.store.find(scopes, anchor_id=position.anchor_id),)
     elif position is None and (anchor_id is not None or title is not None):
-        anchors = [desk.store.find(scopes, anchor_id=anchor_id, title=title)]
+        anchors = (desk.store.find(scopes, anchor_id=anchor_id, title=title),)
         position = reading.GetPosition.start_of(anchors[0])
     else:
-        anchors = reading.in_order(desk.store.read(one) for one in scopes)
+        anchors = in_order(anchor for one in scopes for anchor in desk.store.read(one).anchors)
     root = place.workspace.root if place.workspace else ""
     return reading.get_page(anchors, position, root)
 
@@ -212,8 +214,7 @@ def _actor(place: Place) -> str:
 
 
 def _of_title(snapshot: Snapshot, title: str) -> Anchor | None:
-    wanted = matching_title(title)
-    return next((anchor for anchor in snapshot.anchors if matching_title(anchor.title) == wanted), None)
+    return next(iter(same_title(snapshot.anchors, title)), None)
 
 
 def _draft(raw: Mapping[str, Any], at: str = "") -> Draft:

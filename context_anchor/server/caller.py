@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from context_anchor.anchors import legacy
 from context_anchor.anchors.scope import AnyScope, SessionScope, WorkspaceScope
 from context_anchor.anchors.sessions import ResolvedSession, resolve_session
 from context_anchor.anchors.store import AnchorStore
@@ -26,7 +25,7 @@ from context_anchor.errors import (
     UsageError,
     WorkspaceUnknownError,
 )
-from context_anchor.wire import paths, registry, workspace
+from context_anchor.wire import paths, workspace
 
 CONVERSATION_META: Final = "antigravity.google/conversation_id"
 TOOL_USE_META: Final = "claudecode/toolUseId"
@@ -104,7 +103,6 @@ class Desk:
     started_at: float
     clock: Callable[[], float] = time.time
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    _adopted: set[tuple[str, str]] = field(default_factory=set)
 
     def place(self, call: Call, session_id: str | None = None) -> Place:
         """Return the scopes of a call.
@@ -132,7 +130,6 @@ class Desk:
         if known is None:
             own, no_workspace = self._own_workspace()
             return Place(None, own, "none", "", problem, no_workspace)
-        self._adopt(known.scope)
         shared = known.workspace_scope
         missing = None if shared else _no_workspace(known.scope)
         return Place(known.scope, shared, known.how, known.warning, None, missing)
@@ -146,23 +143,14 @@ class Desk:
             )
         return WorkspaceScope(*workspace.resolve(self.data, self.folder)), None
 
-    def _adopt(self, session: SessionScope) -> None:
-        """Give a forked session its parent's anchors, at its first use in this process."""
-        key = (session.host, session.session_id)
-        if key in self._adopted:
-            return
-        record = registry.load(self.data, session.host, session.session_id)
-        parent = record["forked_from"] if record else ""
-        if parent and parent != session.session_id:
-            self.store.adopt_fork(SessionScope(session.host, parent), session)
-        self._adopted.add(key)
-
 
 def open_desk(started_at: float, env: Mapping[str, str] | None = None) -> Desk:
     """Open the store for this process: the data folder, the host's process and the folder it works in.
 
     Raises StoreUnavailableError when the data folder can't be used.
     """
+    from context_anchor.anchors import legacy  # seldom has anything to do
+
     env = os.environ if env is None else env
     data = paths.data_dir(dict(env))
     store = AnchorStore(data)
@@ -202,8 +190,6 @@ def _no_workspace(session: SessionScope) -> WorkspaceUnknownError:
 
 
 def _with_advice(error: ContextAnchorError) -> ContextAnchorError:
-    advice = (
-        "Pass session_id (the session-start note of context-anchor names it), or use scope=workspace, which needs "
-        "no session. On a host without context-anchor's hooks only scope=workspace works."
-    )
-    return type(error)(error.message, hint=f"{error.hint} {advice}".strip())
+    advice = [] if "scope=workspace" in error.hint else ["Or use scope=workspace, which needs no session."]
+    advice.append("On a host without context-anchor's hooks only scope=workspace works.")
+    return type(error)(error.message, hint=" ".join([error.hint, *advice]).strip())

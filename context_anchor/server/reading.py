@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from context_anchor.anchors.anchor import Anchor
-from context_anchor.anchors.results import Snapshot
 from context_anchor.anchors.scope import AnyScope
 from context_anchor.errors import StaleRevisionError
 from context_anchor.server import summaries
@@ -29,12 +28,6 @@ _LEAST_PIECE: Final = 120
 """Bytes of content below which an anchor is rather begun on the next page."""
 _ITEM_BYTES: Final = 1_400
 """Bytes of one ref on a page; a longer path is cut from the front and is whole in the CLI."""
-
-
-def in_order(snapshots: Iterable[Snapshot]) -> list[Anchor]:
-    """Return the anchors of several scopes in bundle order."""
-    anchors = [anchor for snapshot in snapshots for anchor in snapshot.anchors]
-    return sorted(anchors, key=lambda anchor: (anchor.order, anchor.id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +121,7 @@ def _row(anchor: Anchor, root: str, now: float) -> tuple[dict[str, Any], str]:
     row = summaries.summary(anchor)
     row["age"] = summaries.age(anchor, now)
     line = f"{anchor.id} [{anchor.priority}] {summaries.details(anchor)}, {row['age']}: {row['title']}"
-    gone = summaries.missing_refs(anchor, root)
+    gone = summaries.missing_refs(anchor.refs, root)
     if gone:
         row["missing_refs"] = [clip_path(ref, 80) for ref in gone[:2]]
         row["missing"] = len(gone)
@@ -221,7 +214,7 @@ def _item(kind: str, value: str, root: str) -> tuple[dict[str, Any] | str, str]:
         tag = clip(value, _ITEM_BYTES)
         return tag, f"tag: {tag}"
     form: dict[str, Any] = {"path": clip_path(value, _ITEM_BYTES)}
-    if not summaries.missing_refs_of([value], root):
+    if not summaries.missing_refs([value], root):
         return form, f"ref: {form['path']}"
     form["missing"] = True
     return form, f"ref: {form['path']} (missing on disk)"

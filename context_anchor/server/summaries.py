@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from context_anchor.anchors.anchor import Anchor
+from context_anchor.anchors.bundle import ref_path
 from context_anchor.anchors.scope import AnyScope, ScopeFiles
 from context_anchor.hosts import antigravity, claude_code
 from context_anchor.server.caller import Place
@@ -62,41 +63,19 @@ def age(anchor: Anchor, now: float) -> str:
     return f"{seconds}s"
 
 
-def missing_refs(anchor: Anchor, root: str) -> list[str]:
-    """Return those refs that are paths and not on disk now; relative ones are taken from the workspace's root.
+def missing_refs(refs: Sequence[str], root: str) -> list[str]:
+    """Return those refs that name a path which is not on disk now; relative ones start at the workspace's root.
 
-    Network paths are never touched, nor is a ref that names a line or fragment looked at beyond its path.
+    Network paths are never touched: looking could hang, or hand credentials to another machine.
     """
-    return missing_refs_of(anchor.refs, root)
+    return [ref for ref in refs if not ref.startswith(("\\\\", "//")) and _is_missing(ref_path(ref, root))]
 
 
-def missing_refs_of(refs: Sequence[str], root: str) -> list[str]:
-    """Return those of some refs that are missing, as `missing_refs` does."""
-    return [ref for ref in refs if _is_missing(ref, root)]
-
-
-def _is_missing(ref: str, root: str) -> bool:
-    if "://" in ref or ref.startswith(("\\\\", "//")):
-        return False
-    path = os.path.expanduser(ref) if ref.startswith("~") else ref  # noqa: PTH111
-    if not os.path.isabs(path):  # noqa: PTH117
-        if not root:
-            return False
-        path = os.path.join(root, path)  # noqa: PTH118
+def _is_missing(path: str) -> bool:
     try:
-        return not (os.path.exists(path) or os.path.exists(_without_position(path)))  # noqa: PTH110
+        return bool(path) and not os.path.exists(path)  # noqa: PTH110
     except ValueError:
         return False
-
-
-def _without_position(path: str) -> str:
-    """Return a path without a trailing `#anchor`, `:line` or `:line:column`."""
-    head = path.partition("#")[0]
-    for _ in range(2):
-        before, colon, number = head.rpartition(":")
-        if colon and before and number.replace("-", "").isdecimal():
-            head = before
-    return head
 
 
 @dataclass(frozen=True, slots=True)
