@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Literal, TypeVar, cast, get_args
 
 from context_anchor.anchors.text import clean_block, clean_line, estimate_tokens, matching_title, shorten
@@ -77,7 +78,12 @@ def parse_time(value: object) -> datetime:
     """Return the moment an ISO 8601 text names, UTC where it names no zone; raises ValueError."""
     if not isinstance(value, str) or len(value) > 40:
         raise ValueError(f"not a time: {shorten(value)}")
-    moment = datetime.fromisoformat(value[:-1] + "+00:00" if value.endswith("Z") else value)
+    return _parse_time(value)
+
+
+@lru_cache(maxsize=1024)
+def _parse_time(text: str) -> datetime:
+    moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
     return whole_ms(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
 
 
@@ -225,11 +231,15 @@ class Anchor:
             updated_at=updated_at,
             origin=cast(Origin, checked_choice("origin", value.get("origin"), ORIGINS)),
             revision=revision,
-            extra={str(name): item for name, item in value.items() if name not in _STORED_NAMES},
+            extra={} if value.keys() == _STORED_NAMES else _unknown(value),
         )
 
 
 _STORED_NAMES = frozenset(f.name for f in fields(Anchor)) - {"extra"}
+
+
+def _unknown(value: Mapping[str, object]) -> dict[str, object]:
+    return {str(name): item for name, item in value.items() if name not in _STORED_NAMES}
 
 
 def _stored(value: Mapping[str, object], name: str, kind: type[_T]) -> _T:

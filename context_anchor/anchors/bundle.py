@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from context_anchor.anchors.anchor import Anchor
-from context_anchor.wire import bundle, quickjson
+from context_anchor.anchors.document import dumps
+from context_anchor.wire import bundle
 
 FORMAT = bundle.FORMAT
 MAX_INDEX_REFS = 5
@@ -27,6 +29,7 @@ def harmless(text: str) -> str:
     return _FRAME_TAG.sub("&lt;", text)
 
 
+@lru_cache(maxsize=1024)  # a change of one anchor need not render the others again
 def render_block(anchor: Anchor) -> str:
     """Return an anchor's block: a heading, then every line behind `| `, then an empty line."""
     title = " ".join(anchor.title.split())
@@ -91,12 +94,12 @@ def render_part(anchors: Iterable[Anchor], scope: str, revision: int, root: str)
         blocks.append(encoded)
         at += len(encoded)
     head = {"format": FORMAT, "scope": scope, "revision": revision, "anchors": index}
-    return quickjson.dumps(head).encode("ascii") + b"\n" + b"".join(blocks)
+    return dumps(head).encode("ascii") + b"\n" + b"".join(blocks)
 
 
 def is_fresh(path: str, scope: str, revision: int) -> bool:
     """Tell whether a part on disk is of that revision, by its first bytes alone."""
-    want = quickjson.dumps({"format": FORMAT, "scope": scope, "revision": revision})[:-1].encode("ascii") + b","
+    want = dumps({"format": FORMAT, "scope": scope, "revision": revision})[:-1].encode("ascii") + b","
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - the shortest way to 100 bytes
             return file.read(len(want)) == want

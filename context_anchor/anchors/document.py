@@ -34,6 +34,14 @@ class Document:
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
+def dumps(value: object) -> str:
+    """Return compact ASCII JSON; raises ValueError for what JSON can't hold (as NaN)."""
+    # Imported at the first write: `json` costs a reading command 11 ms, but writes 200 anchors in 1 ms.
+    from json import dumps as encode
+
+    return encode(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
 def newer_version(tag: object, name: str, version: int) -> bool:
     """Tell whether a format tag names a later version than ours of the same format."""
     if not isinstance(tag, str) or not tag.startswith(name):
@@ -103,9 +111,9 @@ def render(document: Document, scope: AnyScope) -> bytes:
         head["root"] = document.root
     head["revision"] = document.revision
     head.update((name, item) for name, item in document.extra.items() if name not in head)
-    items = [quickjson.dumps(anchor.to_json()) for anchor in document.anchors.values()]
-    items += [quickjson.dumps(item) for item in document.unread]
-    text = quickjson.dumps(head)[:-1] + ',"anchors":[\n' + ",\n".join(items) + ("\n]}\n" if items else "]}\n")
+    items = [dumps(anchor.to_json()) for anchor in document.anchors.values()]
+    items += [dumps(item) for item in document.unread]
+    text = dumps(head)[:-1] + ',"anchors":[\n' + ",\n".join(items) + ("\n]}\n" if items else "]}\n")
     return text.encode("ascii")
 
 

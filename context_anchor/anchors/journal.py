@@ -17,7 +17,7 @@ from typing import cast, get_args
 
 from context_anchor.anchors.anchor import Anchor, format_time, parse_time
 from context_anchor.anchors.disk import OPEN_FLAGS
-from context_anchor.anchors.document import newer_version
+from context_anchor.anchors.document import dumps, newer_version
 from context_anchor.anchors.results import Change, JournalEntry, Operation
 from context_anchor.anchors.scope import AnyScope, from_identity, identity
 from context_anchor.errors import InvalidAnchorError, UsageError
@@ -81,7 +81,7 @@ def render_entry(entry: JournalEntry, scope: AnyScope) -> bytes:
             for change in entry.changes
         ],
     }
-    body = quickjson.dumps(value)[:-1].encode("ascii")
+    body = dumps(value)[:-1].encode("ascii")
     return body + b',"sum":"%08x"}' % zlib.crc32(body)
 
 

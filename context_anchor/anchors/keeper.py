@@ -26,6 +26,7 @@ from context_anchor.wire import atomic, paths, quickjson, registry, workspace
 _REPAIR_WAIT_S = 0.25
 _RESTORE_WAIT_S = 2.0
 _MAX_FORK_DEPTH = 16
+_CACHED_FILES = 16
 _MAX_EPOCH = 4_102_444_800  # the year 2100: a later start is a broken clock
 _REVISION = re.compile(rb'"revision":\s*([0-9]{1,15})')
 
@@ -59,6 +60,7 @@ class Keeper:
         self.data = data
         self._now = now
         self._lock_wait_s = lock_wait_s
+        self._parsed: dict[str, tuple[bytes, Document]] = {}
 
     def files(self, scope: AnyScope) -> ScopeFiles:
         """Return the paths of a scope."""
@@ -72,7 +74,7 @@ class Keeper:
         held = Document()
         if raw is not None:
             try:
-                held = document.parse(raw, files.anchors)
+                held = self._parse(raw, files.anchors)
             except StoreNewerError as problem:
                 held = document.parse_newer(raw)
                 notice = f"{problem.message}; it can be read but not changed here."
@@ -104,6 +106,20 @@ class Keeper:
         return Loaded(
             held, anchors, revision, tail, tuple(notices), not tail.newer, corrupt, raw is None
         )
+
+    def _parse(self, raw: bytes, path: str) -> Document:
+        """Parse a file's bytes, or return what the same bytes gave before (a server reads them often)."""
+        known = self._parsed.get(path)
+        if known is None or known[0] != raw:
+            known = raw, document.parse(raw, path)
+        self._remember(path, *known)
+        return known[1]
+
+    def _remember(self, path: str, raw: bytes, held: Document) -> None:
+        self._parsed.pop(path, None)
+        self._parsed[path] = raw, held
+        if len(self._parsed) > _CACHED_FILES:
+            self._parsed.pop(next(iter(self._parsed)), None)
 
     def load_settled(self, scope: AnyScope) -> Loaded:
         """Return a scope's state for a reader, finishing what a crash left where that is possible now."""
@@ -169,7 +185,8 @@ class Keeper:
         entry = JournalEntry(number, at, clean_line(actor, "actor")[:120], op, changes, undoes)
         entries.append(entry)
         anchors = journal.apply(loaded.anchors, (entry,))
-        held = replace(loaded.document, anchors=anchors, revision=number)
+        root = (scope.root if isinstance(scope, WorkspaceScope) else "") or loaded.document.root
+        held = replace(loaded.document, anchors=anchors, revision=number, root=root)
         notices = list(loaded.notices)
         try:
             self._note_workspace(scope)
@@ -199,6 +216,7 @@ class Keeper:
         part = bundle.render_part(
             held.anchors.values(), scope.kind, held.revision, self._root(scope, held.root)
         )
+        self._remember(files.anchors, raw, held)
         first = disk.Staged(files.anchors, raw)
         try:
             return first, disk.Staged(files.bundle, part)
