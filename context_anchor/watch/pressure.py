@@ -43,6 +43,8 @@ def due(
 
     `nudged` is the highest level nudged at since the last compaction, `nudges` how many there were.
     """
+    if threshold and tokens >= threshold:
+        return 0  # the host compacts before the next request: the reminder would arrive after that
     reached = level(tokens, threshold, env)
     if reached <= nudged:
         return 0
