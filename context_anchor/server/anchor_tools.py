@@ -6,7 +6,7 @@ listing states them; all raise ContextAnchorError and have then changed nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -111,11 +111,11 @@ def list_pinned_context(
     scopes = place.scopes(position.scope or None if position else scope)
     snapshots = {one: desk.store.read(one) for one in scopes}
     revisions = {one: snapshot.revision for one, snapshot in snapshots.items()}
-    anchors = in_order(a for snapshot in snapshots.values() for a in snapshot.anchors)
+    anchors = _together(snapshots.values())
     structured: dict[str, Any] = {}
     lines: list[str] = []
     if position is None:
-        tokens = sum(anchor.tokens for anchor in anchors)
+        tokens = desk.remembered(("tokens", *revisions.items()), lambda: sum(anchor.tokens for anchor in anchors))
         structured |= {"count": len(anchors), "tokens": tokens}
         lines.append(f"{len(anchors)} anchors, ~{tokens:,} tokens.")
         structured |= summaries.place_json(place, revisions)
@@ -158,7 +158,7 @@ def get_pinned_context(
         anchors = (desk.store.find(scopes, anchor_id=anchor_id, title=title),)
         position = reading.GetPosition.start_of(anchors[0])
     else:
-        anchors = in_order(anchor for one in scopes for anchor in desk.store.read(one).anchors)
+        anchors = _together(desk.store.read(one) for one in scopes)
     root = place.workspace.root if place.workspace else ""
     return reading.get_page(anchors, position, root)
 
@@ -209,6 +209,12 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Reply]]] = {
 }
 
 
+def _together(snapshots: Iterable[Snapshot]) -> tuple[Anchor, ...]:
+    """Return the anchors of several scopes in bundle order, in which each snapshot stands already."""
+    parts = [snapshot.anchors for snapshot in snapshots if snapshot.anchors]
+    return parts[0] if len(parts) == 1 else in_order(anchor for part in parts for anchor in part)
+
+
 def _actor(place: Place) -> str:
     return f"{_ACTOR}@{place.host}" if place.host else _ACTOR
 
@@ -246,7 +252,7 @@ def _add_standing(
     """Add budget use (if asked only when something is left out) and notices to a reply."""
     more: list[str] = []
     try:
-        use = summaries.budget(desk.data, place, desk.env)
+        use = summaries.budget(desk, place)
     except (OSError, ValueError, KeyError, TypeError):
         more.append("The rendered bundle can't be read: run `context-anchor doctor`.")
     else:

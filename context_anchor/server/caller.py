@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from context_anchor.anchors.scope import AnyScope, SessionScope, WorkspaceScope
 from context_anchor.anchors.sessions import ResolvedSession, resolve_session
@@ -30,6 +31,8 @@ from context_anchor.wire import paths, workspace
 CONVERSATION_META: Final = "antigravity.google/conversation_id"
 TOOL_USE_META: Final = "claudecode/toolUseId"
 _MAX_ID: Final = paths.MAX_ID_CHARS
+_REMEMBERED: Final = 16
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class Desk:
     started_at: float
     clock: Callable[[], float] = time.time
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    _memory: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
 
     def place(self, call: Call, session_id: str | None = None) -> Place:
         """Return the scopes of a call.
@@ -133,6 +137,16 @@ class Desk:
         shared = known.workspace_scope
         missing = None if shared else _no_workspace(known.scope)
         return Place(known.scope, shared, known.how, known.warning, None, missing)
+
+    def remembered(self, key: Hashable, work_out: Callable[[], _T]) -> _T:
+        """Return what was worked out for a key that holds all it depends on; the newest few are kept."""
+        try:
+            value: _T = self._memory[key]
+        except KeyError:
+            value = self._memory[key] = work_out()
+            while len(self._memory) > _REMEMBERED:
+                self._memory.popitem(last=False)
+        return value
 
     def _own_workspace(self) -> tuple[WorkspaceScope | None, ContextAnchorError | None]:
         """Return the workspace this process was started in; a home or root folder is none."""

@@ -65,8 +65,7 @@ def fitting(text: str, start: int, room: int) -> int:
 
 def clip(text: str, room: int) -> str:
     """Return a text cut to `room` bytes inside a JSON string, with an ellipsis where something was cut."""
-    end = fitting(text, 0, room)
-    return text if end == len(text) else text[: fitting(text, 0, room - 3)] + "…"
+    return text if inner_bytes(text) <= room else text[: fitting(text, 0, room - 3)] + "…"
 
 
 def clip_path(path: str, room: int) -> str:

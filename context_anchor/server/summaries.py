@@ -12,7 +12,7 @@ from context_anchor.anchors.anchor import Anchor
 from context_anchor.anchors.bundle import ref_path
 from context_anchor.anchors.scope import AnyScope, ScopeFiles
 from context_anchor.hosts import antigravity, claude_code
-from context_anchor.server.caller import Place
+from context_anchor.server.caller import Desk, Place
 from context_anchor.server.pages import clip, clip_path
 from context_anchor.wire import bundle, marks
 
@@ -104,16 +104,30 @@ class Budget:
         )
 
 
-def budget(data: str, place: Place, env: Mapping[str, str]) -> Budget:
+def budget(desk: Desk, place: Place) -> Budget:
     """Return the budget use of a call's scopes, as a hook of its host would compute it.
 
-    Raises OSError or ValueError when a bundle part can't be read.
+    Raises OSError, ValueError, KeyError or TypeError when a bundle part can't be read.
     """
     scopes = [scope for scope in (place.session, place.workspace) if scope is not None]
-    entries = bundle.merge([bundle.load_part(ScopeFiles.of(data, scope).bundle)[1] for scope in scopes])
-    limit = bundle.budget(env, _CAPS.get(place.host, bundle.DEFAULT_BUDGET))
+    parts = [ScopeFiles.of(desk.data, scope).bundle for scope in scopes]
+    limit = bundle.budget(desk.env, _CAPS.get(place.host, bundle.DEFAULT_BUDGET))
+    return desk.remembered(("budget", limit, *map(_state, parts)), lambda: _budget(parts, limit))
+
+
+def _budget(parts: Sequence[str], limit: int) -> Budget:
+    entries = bundle.merge([bundle.load_part(part)[1] for part in parts])
     left = bundle.select(entries, limit - HEAD_UNITS)[1]
     return Budget(sum(e["units"] for e in entries), limit, tuple(str(e["id"]) for e in left))
+
+
+def _state(path: str) -> tuple[str, int, int, int]:
+    """Return what changes when a file is replaced."""
+    try:
+        at = os.stat(path)  # noqa: PTH116
+    except FileNotFoundError:
+        return path, 0, 0, 0
+    return path, at.st_mtime_ns, at.st_size, at.st_ino
 
 
 @dataclass(frozen=True, slots=True)
