@@ -5,17 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from .claude_code import anchors
-from .claude_code.anchors import ALLOWED, PREFIX, pinning_chat
+from .claude_code.anchors import ALLOWED, PREFIX, nudges, pinning_chat
 from .claude_code.client import COMPACTS_AT, ClaudeCode
-from .claude_code.model import Call, Reply, Request
+from .claude_code.model import Call, Reply
 from .test_claude_code import CHOICE, RULE, both
 
 PIN_TOOL = PREFIX + "pin_context"
-
-
-def nudges(request: Request) -> list[str]:
-    """The reminders in a request, as the lines that name the size and the tool."""
-    return [text for text in request.text.splitlines() if "context-anchor: the context holds" in text]
 
 
 def at(share: float) -> Reply:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,10 @@ TOOLS = tuple(
 )
 ALLOWED = ("--allowedTools", *TOOLS)
 
-_RECEIPT = re.compile(r"receipt (r-[0-9a-f]{10})")
+_BUNDLE = re.compile(
+    r"context-anchor receipt (r-[0-9a-f]{10}) \| session .*?(?=\n</system-reminder>|\Z)", re.DOTALL
+)
+_NUDGE = re.compile(r"context-anchor receipt r-[0-9a-f]{10}: the context holds .*")
 
 
 def pin(title: str, content: str, priority: str = "normal", **more: Any) -> Call:
@@ -33,8 +37,20 @@ def pin(title: str, content: str, priority: str = "normal", **more: Any) -> Call
 
 
 def receipts(request: Request) -> list[str]:
-    """Ids of the bundles the model is given in a request, in order; one id twice is a duplicate."""
-    return _RECEIPT.findall(request.text)
+    """Receipts of what a request holds of first-sight texts and restored bundles, in order."""
+    return _BUNDLE.findall(request.text)
+
+
+def restored(request: Request) -> str:
+    """The one text in a request that holds restored notes; fails on none or several."""
+    found = [match[0] for text in request.texts() for match in _BUNDLE.finditer(text) if "\n| " in match[0]]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def nudges(request: Request) -> list[str]:
+    """The reminders to pin that a request holds, each one line."""
+    return _NUDGE.findall(request.text)
 
 
 def blocks(request: Request, needle: str) -> int:
@@ -50,6 +66,13 @@ def handed_over(host: ClaudeCode, session_id: str) -> list[str]:
         if line.get("attachment", {}).get("type") == "hook_additional_context"
         for text in line["attachment"]["content"]
     ]
+
+
+def _failed_calls(request: Request) -> Iterator[str]:
+    for message in request.body["messages"]:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            if block["type"] == "tool_result" and block.get("is_error"):
+                yield json.dumps(block["content"])
 
 
 def utf16_units(text: str) -> int:
@@ -92,6 +115,8 @@ def pinning_chat(
     chat = host.chat(*ALLOWED, *arguments)
     host.model.plan(Reply("I pin.", calls, tokens=tokens), Reply("Pinned.", tokens=tokens + 500))
     turn = chat.say("Pin what matters.")
+    refused = list(_failed_calls(host.model.main[-1]))
+    assert not refused, refused
     host.model.plan(Reply("Read.", tokens=tokens + 1000))
     chat.say("Go on.")
     return chat, turn

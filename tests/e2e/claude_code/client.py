@@ -106,7 +106,7 @@ class ClaudeCode:
         ]  # fmt: skip
         for plugin in self.plugins:
             command += ["--plugin-dir", str(plugin)]
-        chat = Chat([*command, *arguments], cwd or self.project, self.environment, self.folder, len(self._started))
+        chat = Chat([*command, *arguments], cwd or self.project, self, len(self._started))
         self._started.append(chat)
         return chat
 
@@ -133,8 +133,12 @@ class ClaudeCode:
         """The folder where the plugin keeps its data in this home."""
         return self.home / ".local" / "share" / "context-anchor"
 
+    def transcripts(self, session_id: str) -> list[Path]:
+        """The session's transcript, if it is on disk by now."""
+        return list((self.home / ".claude" / "projects").glob(f"*/{session_id}.jsonl"))
+
     def transcript(self, session_id: str) -> Path:
-        (found,) = (self.home / ".claude" / "projects").glob(f"*/{session_id}.jsonl")
+        (found,) = self.transcripts(session_id)
         return found
 
     def lines(self, session_id: str) -> list[dict[str, Any]]:
@@ -153,15 +157,17 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 class Chat:
     """A running client that takes prompts over stream-json, in a process group of its own."""
 
-    def __init__(self, command: list[str], cwd: Path, env: dict[str, str], folder: Path, number: int) -> None:
-        self._errors = folder / f"stderr-{number}.txt"
-        self._record = folder / f"events-{number}.jsonl"
+    def __init__(self, command: list[str], cwd: Path, host: ClaudeCode, number: int) -> None:
+        self._host = host
+        self._errors = host.folder / f"stderr-{number}.txt"
+        self._record = host.folder / f"events-{number}.jsonl"
+        self._last: list[dict[str, Any]] = []
         self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue()
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
                 command,
                 cwd=cwd,
-                env=env,
+                env=host.environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -179,8 +185,25 @@ class Chat:
                     self._queue.put(json.loads(line))
         self._queue.put(None)
 
+    def _settle(self, seconds: float = 1.0) -> None:
+        """Wait as long as a person would need, at most, for the last turn to be on disk.
+
+        The older client writes its transcript up to some 100 ms late; prompts follow each other that
+        fast in tests alone.
+        """
+        needles = [e["uuid"] for e in self._last if e.get("subtype") == "compact_boundary" and "uuid" in e]
+        needles += [e["message"]["id"] for e in self._last if e.get("type") == "assistant"][-1:]
+        end = time.monotonic() + seconds
+        while needles and time.monotonic() < end:
+            written = b"".join(path.read_bytes() for path in self._host.transcripts(self._last[-1]["session_id"]))
+            needles = [needle for needle in needles if needle.encode() not in written]
+            if needles:
+                time.sleep(0.02)
+
     def send(self, text: str) -> None:
+        """Send one prompt and don't wait for an answer."""
         assert self.process.stdin is not None
+        self._settle()
         message = {"role": "user", "content": [{"type": "text", "text": text}]}
         self.process.stdin.write((json.dumps({"type": "user", "message": message}) + "\n").encode())
         self.process.stdin.flush()
@@ -203,6 +226,7 @@ class Chat:
                 raise AssertionError(f"the client ended before a result; {self._state(events)}")
             events.append(event)
             if event.get("type") == "result":
+                self._last = events
                 return Turn(events)
 
     def _state(self, events: list[dict[str, Any]]) -> str:
