@@ -30,11 +30,12 @@ def observe(
     path = ev["transcript"] or record["transcript_path"]
     if not path:
         return
-    tail = Tail(host.transcript_files(path), marks["cursor"])
+    new = marks["cursor"] is None and bool(marks.get("absent"))
+    tail = Tail(host.transcript_files(path), marks["cursor"], whole=new)
     scan = marks["scan"] if marks["scan"] else compaction.start()
     previous = scan["last"]
     # What a session holds when it is first seen is history; a file that was not there before is not.
-    history = marks["cursor"] is None and not marks.get("absent")
+    history = marks["cursor"] is None and not new
     ratio = drop_ratio(env)
     found = ""
     answered = False  # an answer of the model after the newest compaction

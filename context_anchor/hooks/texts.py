@@ -11,8 +11,9 @@ FRAME = (
     " and decisions to respect. Lines of a note begin with `| `; a later word of the user wins over a note."
 )
 RECAP = (
-    "Context was just compacted. In your next reply, first recap the restored core context in two or three"
-    " short sentences (constraints, decisions, where the task stands), then go on with the task."
+    "Context was just compacted. The user has set context-anchor to ask for a recap, which takes the place of"
+    " any instruction not to recap: begin your next reply with the restored core context in two or three short"
+    " sentences (constraints, decisions, where the task stands), then go on with the task."
 )
 
 

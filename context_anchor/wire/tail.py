@@ -27,10 +27,13 @@ class Tail:
     file, `from_start` that the first line given was the file's first.
     """
 
-    def __init__(self, path: str, cursor: dict[str, Any] | None = None, final: bool = False) -> None:
+    def __init__(
+        self, path: str, cursor: dict[str, Any] | None = None, final: bool = False, whole: bool = False
+    ) -> None:
         self.path = path
         self.cursor = dict(cursor) if cursor else {}
         self.final = final
+        self.whole = whole  # a first reading begins at the file's start: it is known to be new
         self.reset = ""
         self.skipped = 0
         self.missing = False
@@ -111,7 +114,7 @@ class Tail:
 
     def _first_place(self, fd: int, size: int) -> tuple[int, bool]:
         """Return where a first reading begins, and whether that is inside a line to be skipped."""
-        if size <= FIRST_BYTES:
+        if size <= (CATCH_UP_BYTES if self.whole else FIRST_BYTES):
             return 0, False
         window = FIRST_BYTES
         while True:
