@@ -68,6 +68,21 @@ def _scope(data: str, stem: str) -> Iterator[Finding]:
             f"{len(held.unread)} entries are no anchors to this version; they are kept",
             "Update context-anchor, or restore them by hand.",
         )
+    try:
+        whole = journal.read_tail(files.journal, 0, want_all=True)
+    except OSError as problem:
+        unreadable = disk.unavailable(problem, files.journal)
+        yield Finding("error", files.journal, unreadable.message, unreadable.hint)
+        return
+    if raw is not None or whole.last or whole.damaged:  # else a first pin that was never acknowledged
+        yield from _place(data, stem, files)
+    yield from _journal(files, held, whole)
+    revision = max(held.revision, whole.last)
+    if whole.last <= held.revision and held.revision and not bundle.is_whole(files.bundle, revision):
+        yield Finding("warning", files.bundle, "the bundle part is missing, damaged or out of date", _REBUILD)
+
+
+def _place(data: str, stem: str, files: ScopeFiles) -> Iterator[Finding]:
     scope = scope_at(stem)
     if scope is None:
         yield Finding("warning", files.anchors, "no file tells whose anchors these are", "Pin anything there.")
@@ -78,16 +93,6 @@ def _scope(data: str, stem: str) -> Iterator[Finding]:
             f"the file is that of {scope.label} and lies in the wrong place",
             f"Move it and its journal to {ScopeFiles.of(data, scope).anchors}.",
         )
-    try:
-        whole = journal.read_tail(files.journal, 0, want_all=True)
-    except OSError as problem:
-        unreadable = disk.unavailable(problem, files.journal)
-        yield Finding("error", files.journal, unreadable.message, unreadable.hint)
-        return
-    yield from _journal(files, held, whole)
-    revision = max(held.revision, whole.last)
-    if whole.last <= held.revision and held.revision and not bundle.is_whole(files.bundle, revision):
-        yield Finding("warning", files.bundle, "the bundle part is missing, damaged or out of date", _REBUILD)
 
 
 def _journal(files: ScopeFiles, held: Document, whole: journal.Tail) -> Iterator[Finding]:
