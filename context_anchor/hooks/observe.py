@@ -86,11 +86,16 @@ def observe(
         marks["tokens"], marks["tokens_measured"] = int(scan["estimate"]), False
     if tail.reset not in ("", "first") and previous and scan["last"] == previous:
         found = ""  # the file was read anew and ends with the compaction that is known already
-    _settle(marks, "" if history else found, answered, traces)
+    _settle(marks, "" if history else found, answered, traces, host.RECORDS_INJECTIONS)
 
 
-def _settle(marks: dict[str, Any], found: str, answered: bool, traces: list[str]) -> None:
-    """Bring the recovery's state up to date: "", provisional, handed, due, again, done."""
+def _settle(
+    marks: dict[str, Any], found: str, answered: bool, traces: list[str], recorded: bool
+) -> None:
+    """Bring the recovery's state up to date: "", provisional, handed, due, again, done.
+
+    `recorded` tells that the host's transcript shows what hooks added, so that a missing trace says something.
+    """
     recovery = marks["recovery"]
     if traces:
         marks["traced"] = True
@@ -104,7 +109,7 @@ def _settle(marks: dict[str, Any], found: str, answered: bool, traces: list[str]
         marks["compactions"] += 1
         marks["nudged"] = marks["nudges"] = 0
         if recovery.get("state") == "provisional":
-            recovery["state"] = "handed"
+            recovery["state"] = "handed" if recovery.get("receipt") else "done"
             marks["shown"] = recovery.pop("shown", [])
         else:
             marks["shown"] = []
@@ -116,7 +121,7 @@ def _settle(marks: dict[str, Any], found: str, answered: bool, traces: list[str]
     state = recovery.get("state")
     if state == "handed" and recovery.get("traced"):
         recovery["state"] = "done"
-    elif state == "handed" and answered and marks.get("traced") and recovery.get("tries", 0) < 2:
+    elif state == "handed" and answered and recorded and marks.get("traced") and recovery.get("tries", 0) < 2:
         # This host records what hooks added, the model has answered, and ours is not there.
         recovery["state"] = "again"
         if marks["last_receipt"] and marks["last_receipt"]["id"] == recovery.get("receipt"):

@@ -131,6 +131,8 @@ def start(visit: Any) -> str:
     if source == "compact":
         return give.recovery(visit, provisional=True)
     if source == "resume" and marks["greeted"]:
+        if marks["recovery"].get("state") in ("due", "again"):
+            return give.recovery(visit)
         return give.changed(visit)
     if marks["greeted"] and source not in ("clear", "fork"):
         return ""  # the same start told twice

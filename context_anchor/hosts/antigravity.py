@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 HOST = "antigravity"
 TOOL = "pin_context"
 CAP_UNITS = 40000  # no cap is documented; 40 KB were injected whole
+RECORDS_INJECTIONS = False  # an injected step may reach the model and not the log
 DROPS_ARE_COMPACTIONS = True  # older builds log no checkpoint
 
 EVENTS = {"SessionStart": "start", "PreInvocation": "turn", "Stop": "stop"}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 HOST = "claude-code"
 TOOL = "mcp__plugin_context-anchor_anchors__pin_context"
 CAP_UNITS = 9900  # the host takes 10,000 UTF-16 units per hook; above, the model sees a 2 KB preview
+RECORDS_INJECTIONS = True  # `attachment` lines of type hook_additional_context
 DROPS_ARE_COMPACTIONS = False  # resumes, clears and microcompacts lower the usage as well
 
 # event -> what the dispatcher does; the names are the host's.
