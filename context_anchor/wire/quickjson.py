@@ -65,12 +65,13 @@ def decode_prefix(source: str | bytes, at: int = 0) -> tuple[Any, int]:
     size = len(text)
     while at < size and text[at] in _SPACE:
         at += 1
-    if _scan is None:
+    scan = _scan
+    if scan is None:
         from json import JSONDecoder
 
-        return JSONDecoder(strict=False).raw_decode(text, at)
+        scan = JSONDecoder(strict=False).scan_once
     try:
-        found: tuple[Any, int] = _scan(text, at)
+        found: tuple[Any, int] = scan(text, at)
         return found
     except StopIteration:
         raise ValueError("no JSON value at character %d" % at) from None
@@ -89,26 +90,27 @@ def loads(source: str | bytes) -> Any:
     return value
 
 
-def _fallback(value: Any) -> str:
-    from json import dumps as slow
+def _slow_quote() -> Any:
+    from json.encoder import py_encode_basestring_ascii
 
-    return slow(value, ensure_ascii=True, separators=(",", ":"))
+    return py_encode_basestring_ascii
 
 
 def dumps(value: Any) -> str:
-    """Return compact ASCII JSON for dicts with string keys, lists, strings, numbers, booleans and None."""
-    if _quote is None:
-        return _fallback(value)
+    """Return compact ASCII JSON for dicts with string keys, lists, strings, numbers, booleans and None.
+
+    Raises ValueError for anything else, numbers that JSON has not and nesting above 60 among it.
+    """
     out: list[str] = []
-    _write(value, out.append, 0)
+    _write(value, out.append, _quote or _slow_quote(), 0)
     return "".join(out)
 
 
-def _write(value: Any, put: Any, depth: int) -> None:
+def _write(value: Any, put: Any, quote: Any, depth: int) -> None:
     if depth > 60:
         raise ValueError("value nested too deeply")
     if isinstance(value, str):
-        put(_quote(value))
+        put(quote(value))
     elif value is None:
         put("null")
     elif value is True:
@@ -126,15 +128,15 @@ def _write(value: Any, put: Any, depth: int) -> None:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise ValueError("keys must be strings")
-            put(sep + _quote(key) + ":")
-            _write(item, put, depth + 1)
+            put(sep + quote(key) + ":")
+            _write(item, put, quote, depth + 1)
             sep = ","
         put("{}" if sep == "{" else "}")
     elif isinstance(value, (list, tuple)):
         sep = "["
         for item in value:
             put(sep)
-            _write(item, put, depth + 1)
+            _write(item, put, quote, depth + 1)
             sep = ","
         put("[]" if sep == "[" else "]")
     else:

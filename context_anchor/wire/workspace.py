@@ -28,8 +28,8 @@ def _git_link(path: str) -> str:
     text = _small(path)
     if not text.startswith("gitdir:"):
         return ""
-    target = text[7:].splitlines()[0].strip()
-    return os.path.normpath(os.path.join(os.path.dirname(path), target))
+    target = text[7:].lstrip().partition("\n")[0].strip()
+    return os.path.normpath(os.path.join(os.path.dirname(path), target)) if target else ""
 
 
 def _main_root(folder: str, git_folder: str) -> str:
@@ -123,7 +123,9 @@ def resolve(data: str, folder: str) -> tuple[str, str]:
     for _ in range(8):
         record = load(data, seen)
         target = record.get("attached_to") if record else None
-        if not isinstance(target, str) or not target or target == seen:
+        if not isinstance(target, str) or target == seen:
             break
+        if not target.startswith("w-") or len(target) > paths.MAX_ID_CHARS:
+            break  # a damaged record is no attachment
         seen = target
     return seen, root
