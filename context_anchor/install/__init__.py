@@ -1,0 +1,1 @@
+"""Installing for each host, the private environment, doctor and demo."""
