@@ -66,6 +66,8 @@ def test_manual_compaction_gives_the_pins_once_in_the_next_request(
         assert order == sorted(order), "critical before high before normal"
         assert "recap" in anchors.restored(restored)
         assert receipts(later) == given, "the same one, still in the history, and no other"
+        receipt = anchors.marks(host, first.session_id)["last_receipt"]
+        assert (receipt["id"], receipt["delivered"]) == (given[0], "yes"), "the trace proves the delivery"
 
         host.model.plan(Reply("more", tokens=60_000))
         chat.say("More.")

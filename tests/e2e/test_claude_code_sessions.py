@@ -13,34 +13,44 @@ from .claude_code.model import Call, Reply
 from .test_claude_code import NOTE, RULE, both
 
 
-def test_two_sessions_in_one_workspace_mix_nothing(client: Path, plugin: Path, tmp_path: Path) -> None:
+def test_two_projects_with_two_sessions_each_mix_nothing(client: Path, plugin: Path, tmp_path: Path) -> None:
     with ClaudeCode(client, tmp_path, plugin) as host:
-        left, right = host.chat(*ALLOWED), host.chat(*ALLOWED)
-        host.model.plan(Reply("ok", tokens=20_000), Reply("ok", tokens=20_000))
-        ids = [chat.say("Hello.").session_id for chat in (left, right)]
-        names = ("LEFT", "RIGHT")
-        for number in range(2):
-            for name, chat in zip(names, (left, right), strict=True):
+        folders = {"HERE": host.project, "THERE": host.folder / "other project"}
+        folders["THERE"].mkdir()
+        chats = {f"{place}-{n}": host.chat(*ALLOWED, cwd=folders[place]) for place in folders for n in (1, 2)}
+        ids = {name: chat.say("Hello.").session_id for name, chat in chats.items()}
+        for number in (1, 2):
+            for name, chat in chats.items():
                 host.model.plan(
-                    Reply("pin", (pin(f"{name} note {number}", f"{name}-FACT-{number}"),)),
-                    Reply("pinned", tokens=30_000),
+                    Reply("pin", (pin(f"{name} note {number}", f"FACT-{number}-OF-{name}"),)), Reply("pinned")
                 )
-                anchors.assert_sound(host, chat.say(f"Pin for {name}."))
-        shared = pin("Both know", "SHARED-FACT", scope="workspace")
-        host.model.plan(Reply("pin", (shared,)), Reply("pinned", tokens=31_000))
-        left.say("Pin for the workspace.")
-        for name, session_id in zip(names, ids, strict=True):
-            assert anchors.titles(host, session_id) == {f"{name} note 0", f"{name} note 1"}
-        for chat in (left, right):
+                anchors.assert_sound(host, chat.say("Pin."))
+        for place in folders:
+            shared = pin(f"All of {place}", f"SHARED-{place}", scope="workspace")
+            host.model.plan(Reply("pin", (shared,)), Reply("pinned"))
+            chats[f"{place}-1"].say("Pin for the workspace.")
+        for name, session_id in ids.items():
+            assert anchors.titles(host, session_id) == {f"{name} note 1", f"{name} note 2"}
+        for chat in chats.values():
             assert chat.say("/compact").compacted
-        for name, other, chat in (("LEFT", "RIGHT", left), ("RIGHT", "LEFT", right)):
+        for name, chat in chats.items():
             chat.say("Go on.")
-            restored = host.model.main[-1]
-            assert len(receipts(restored)) == 1
-            assert [blocks(restored, f"{name}-FACT-{n}") for n in (0, 1)] == [1, 1]
-            assert blocks(restored, f"{other}-FACT") == 0
-            assert blocks(restored, "SHARED-FACT") == 1
-        assert left.close() == right.close() == 0
+            place, elsewhere = ("HERE", "THERE") if name.startswith("HERE") else ("THERE", "HERE")
+            text = anchors.restored(host.model.main[-1])
+            assert text.count("| FACT-") == 2, "its own notes and no other session's"
+            assert f"| FACT-1-OF-{name}" in text
+            assert f"| FACT-2-OF-{name}" in text
+            assert f"| SHARED-{place}" in text
+            assert f"SHARED-{elsewhere}" not in text
+        for chat in chats.values():
+            assert chat.close() == 0
+        later = host.chat(*ALLOWED)
+        later.say("A new day.")
+        text = anchors.restored(host.model.main[-1])
+        assert "| SHARED-HERE" in text, "a new session is given its workspace's notes"
+        assert "FACT-" not in text
+        assert "SHARED-THERE" not in text
+        assert later.close() == 0
 
 
 def test_a_bundle_stays_under_the_clients_cap_with_whole_notes_and_names_the_rest(
@@ -181,38 +191,6 @@ def test_an_overlong_prompt_that_the_client_compacts_and_sends_again_holds_the_p
         assert chat.close() == 0
 
 
-def test_two_projects_with_two_sessions_each_keep_to_their_own(client: Path, plugin: Path, tmp_path: Path) -> None:
-    with ClaudeCode(client, tmp_path, plugin) as host:
-        other = host.folder / "other project"
-        other.mkdir()
-        chats = {
-            f"{place}-{n}": host.chat(*ALLOWED, cwd=folder)
-            for place, folder in (("HERE", host.project), ("THERE", other))
-            for n in (1, 2)
-        }
-        ids = {}
-        for name, chat in chats.items():
-            ids[name] = chat.say("Hello.").session_id
-        for name, chat in chats.items():
-            scope = "workspace" if name.endswith("1") else "session"
-            host.model.plan(Reply("pin", (pin(f"From {name}", f"FACT-OF-{name}", scope=scope),)), Reply("pinned"))
-            chat.say("Pin.")
-        for name in ("HERE-2", "THERE-2"):
-            assert anchors.titles(host, ids[name]) == {f"From {name}"}
-        for name in ("HERE-1", "THERE-1"):
-            assert anchors.titles(host, ids[name]) == set()
-        for place, elsewhere in (("HERE", "THERE"), ("THERE", "HERE")):
-            chat = chats[f"{place}-2"]
-            assert chat.say("/compact").compacted
-            chat.say("Go on.")
-            restored = host.model.main[-1]
-            assert blocks(restored, f"FACT-OF-{place}-1") == 1, "the workspace's note"
-            assert blocks(restored, f"FACT-OF-{place}-2") == 1, "its own note"
-            assert blocks(restored, f"FACT-OF-{elsewhere}") == 0
-        for chat in chats.values():
-            assert chat.close() == 0
-
-
 def test_a_model_without_proactive_compaction_is_still_served(client: Path, plugin: Path, tmp_path: Path) -> None:
     assert WINDOW_MODEL != "claude-sonnet-4-5"
     with ClaudeCode(client, tmp_path, plugin) as host:
@@ -224,3 +202,60 @@ def test_a_model_without_proactive_compaction_is_still_served(client: Path, plug
         assert "context holds 130,005 tokens" in host.model.main[-1].text
         assert "200,000" in host.model.main[-1].text
         assert chat.close() == 0
+
+
+def test_a_compaction_with_nothing_pinned_adds_nothing_but_the_sessions_id(
+    client: Path, plugin: Path, tmp_path: Path
+) -> None:
+    with ClaudeCode(client, tmp_path, plugin) as host:
+        chat = host.chat(*ALLOWED)
+        session_id = chat.say("One.").session_id
+        chat.say("Two.")
+        compaction = chat.say("/compact keep it short")
+        assert compaction.compacted
+        (summary,) = host.model.of_kind("summary")
+        added = summary.last_user.partition("keep it short")[2].partition("REMINDER")[0]
+        assert added.strip() == "", "nothing is added to the instructions"
+        chat.say("Go on.")
+        after = host.model.main[-1]
+        assert "\n| " not in after.text.split("Go on.")[0]
+        assert after.count(f"session {session_id}") == 1
+        assert "completed successfully:" not in after.text, "there the client shows what such a hook prints"
+        assert chat.close() == 0
+
+
+def test_an_unusable_data_folder_costs_no_turn(client: Path, plugin: Path, tmp_path: Path) -> None:
+    blocked = tmp_path / "not a folder"
+    blocked.write_text("a file", encoding="utf-8")
+    with ClaudeCode(client, tmp_path / "host", plugin, env={"CONTEXT_ANCHOR_DATA_DIR": str(blocked)}) as host:
+        chat = host.chat(*ALLOWED)
+        host.model.plan(Reply("pin", (RULE,)), Reply("could not", tokens=30_000))
+        turn = chat.say("Pin.")
+        assert turn.result["result"] == "could not"
+        assert "[store_unavailable]" in host.model.main[-1].last_user, "the agent is told why"
+        assert len(receipts(host.model.main[-1])) <= 1, "first sight is not told with each event"
+        assert chat.say("/compact").compacted
+        assert chat.say("Go on.").result["result"] == "ok"
+        for response in turn.of("system", "hook_response"):
+            assert response["outcome"] == "success", response
+        assert blocked.read_text(encoding="utf-8") == "a file"
+        assert chat.close() == 0
+
+
+def test_a_fork_of_a_fork_carries_its_own_parents_pins(client: Path, plugin: Path, tmp_path: Path) -> None:
+    with ClaudeCode(client, tmp_path, plugin) as host:
+        chat, first = pinning_chat(host, RULE)
+        chat.close()
+        ids = [first.session_id]
+        for name in ("Child", "Grandchild"):
+            fork = host.chat(*ALLOWED, "--resume", ids[-1], "--fork-session")
+            fork.say("Another way.")
+            host.model.plan(Reply("pin", (pin(f"{name} note", f"{name.upper()}-FACT"),)), Reply("pinned"))
+            ids.append(fork.say("Pin.").session_id)
+            fork.close()
+        assert len(set(ids)) == 3
+        assert [anchors.titles(host, session_id) for session_id in ids] == [
+            {"Never touch billing"},
+            {"Never touch billing", "Child note"},
+            {"Never touch billing", "Child note", "Grandchild note"},
+        ]

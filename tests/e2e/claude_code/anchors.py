@@ -85,6 +85,13 @@ def session_anchors(host: ClaudeCode, session_id: str) -> list[dict[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8"))["anchors"] if path.is_file() else []
 
 
+def marks(host: ClaudeCode, session_id: str) -> dict[str, Any]:
+    """The hooks' own state of a session, which `doctor` and `list` report from."""
+    path = host.data / "marks" / "claude-code" / f"s-{session_id}.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
 def titles(host: ClaudeCode, session_id: str) -> set[str]:
     return {anchor["title"] for anchor in session_anchors(host, session_id)}
 

@@ -70,6 +70,8 @@ class ClaudeCode:
     def __init__(self, client: Path, folder: Path, *plugins: Path, env: dict[str, str] | None = None) -> None:
         self.client, self.folder, self.plugins = client, folder, plugins
         self.home, self.project = folder / "home", folder / "project"
+        self.data = self.home / ".local" / "share" / "context-anchor"
+        """Where the plugin keeps its data in this home, on Linux and unless told otherwise."""
         scratch = folder / "tmp"
         for made in (self.home, self.project, scratch):
             made.mkdir(parents=True, exist_ok=True)
@@ -127,11 +129,6 @@ class ClaudeCode:
             timeout=seconds,
             check=False,
         )
-
-    @property
-    def data(self) -> Path:
-        """The folder where the plugin keeps its data in this home."""
-        return self.home / ".local" / "share" / "context-anchor"
 
     def transcripts(self, session_id: str) -> list[Path]:
         """The session's transcript, if it is on disk by now."""
