@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def grow(path: Path, steps: list[bytes]) -> tuple[list[bytes], int, list[str]]:
 def test_however_a_file_grows_the_lines_are_those_of_the_whole_file(raw: bytes, cuts: list[int]) -> None:
     with small_limits(), tempfile.TemporaryDirectory() as folder:
         marks = sorted({min(c, len(raw)) for c in cuts} | {0, len(raw)})
-        steps = [raw[a:b] for a, b in zip(marks, marks[1:], strict=False)]
+        steps = [raw[a:b] for a, b in pairwise(marks)]
         lines, skipped, resets = grow(Path(folder, "t"), steps)
         want, too_long = expected(raw, 100)
         assert lines == want
