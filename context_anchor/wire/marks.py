@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 FORMAT = "context-anchor-marks/1"
 _LIMIT = 524288
+_OPTIONAL = {"cursor": dict, "tokens": int, "window_threshold": int, "last_receipt": dict}
 
 
 class NewerMarksError(Exception):
@@ -60,24 +61,31 @@ def load(data: str, host: str, session_id: str) -> dict[str, Any] | None:
 
 
 def _checked(value: Any) -> dict[str, Any] | None:
+    """Return marks in which every field that hooks use has its type, or None where these are no marks."""
     if not isinstance(value, dict) or not isinstance(value.get("format"), str):
         return None
     name, _, number = value["format"].partition("/")
     if name != "context-anchor-marks":
         return None
-    if number.isdigit() and int(number) > 1:
+    if number.isdecimal() and (len(number) > 9 or int(number) > 1):
         raise NewerMarksError(value["format"])
     fresh = new()
     for key, default in fresh.items():
         have = value.get(key)
-        if default is None:
-            ok = have is None or isinstance(have, (int, dict))
-        elif isinstance(default, bool) or isinstance(default, int):
-            ok = type(have) is type(default)
-        else:
-            ok = isinstance(have, type(default))
+        ok = have is None or type(have) is _OPTIONAL[key] if default is None else type(have) is type(default)
         if not ok:
             value[key] = default
+    for key in ("last_receipt", "last_nudge"):
+        given = value.get(key)
+        if given is not None and not (isinstance(given, dict) and isinstance(given.get("id"), str)):
+            value[key] = None
+    recovery = value["recovery"]
+    for key, kind in (("state", str), ("receipt", str), ("since", str), ("tries", int), ("shown", list)):
+        if key in recovery and type(recovery[key]) is not kind:
+            del recovery[key]
+    for holder in (value, recovery):
+        if "shown" in holder:
+            holder["shown"] = [item for item in holder["shown"] if isinstance(item, str)]
     return value
 
 
