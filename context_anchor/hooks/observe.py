@@ -32,7 +32,7 @@ def observe(
         return
     new = marks["cursor"] is None and bool(marks.get("absent"))
     tail = Tail(host.transcript_files(path), marks["cursor"], whole=new)
-    scan = marks["scan"] if marks["scan"] else compaction.start()
+    scan = compaction.resumed(marks["scan"])
     previous = scan["last"]
     # What a session holds when it is first seen is history; a file that was not there before is not.
     history = marks["cursor"] is None and not new
@@ -41,14 +41,18 @@ def observe(
     answered = False  # an answer of the model after the newest compaction
     traces: list[str] = []
     since = marks["recovery"].get("since", "")
-    count = 0
+    count = several = unreadable = 0
     for line in tail.lines():
-        if count == 0 and tail.reset:
-            unread = min(tail.unread_bytes // 5, _UNREAD_TOKENS)
-            scan["estimate"] = compaction.BASELINE_TOKENS + unread
+        if count == 0:
+            _begin(scan, tail)
         at_start = tail.from_start and count == 0
         count += 1
-        for signal in host.read_line(line, at_start):
+        try:
+            signals = list(host.read_line(line, at_start))
+        except Exception:  # a line of the future must not end a turn; it is counted below
+            unreadable += 1
+            continue
+        for signal in signals:
             kind = signal[0]
             if kind == "trace":
                 traces.append(signal[1])
@@ -61,6 +65,7 @@ def observe(
                 if verdict in _COMPACTIONS:
                     found, answered, since = verdict, False, ""
                     marks["tokens"] = None
+                    several += 1
                 elif verdict == "lower":
                     marks["nudged"] = pressure.rearmed(
                         signal[2], marks["window_threshold"], env, marks["nudged"]
@@ -68,6 +73,8 @@ def observe(
                 elif verdict == "rewind":
                     marks["tokens"] = None
                     marks["nudged"] = 0
+                if verdict == "stale":
+                    continue
                 if kind == "assistant":
                     answered = len(signal) < 2 or not signal[1] or signal[1] >= since
                 elif kind == "sample":
@@ -80,13 +87,26 @@ def observe(
     else:
         marks["cursor"] = tail.cursor
         marks["absent"] = False
+        if count == 0:
+            _begin(scan, tail)
     marks["scan"] = scan
-    marks["skipped_lines"] += tail.skipped
+    marks["skipped_lines"] += tail.skipped + unreadable
     if not scan.get("measured") and not tail.missing and host.DROPS_ARE_COMPACTIONS:
         marks["tokens"], marks["tokens_measured"] = int(scan["estimate"]), False
     if tail.reset not in ("", "first") and previous and scan["last"] == previous:
         found = ""  # the file was read anew and ends with the compaction that is known already
+    if found and not history:
+        marks["compactions"] += several - 1
     _settle(marks, "" if history else found, answered, traces, host.RECORDS_INJECTIONS)
+
+
+def _begin(scan: dict[str, Any], tail: Tail) -> None:
+    """Prepare for a reading that does not go on where the last one ended."""
+    if tail.reset:
+        unread = min(tail.unread_bytes // 5, _UNREAD_TOKENS)
+        scan["estimate"] = compaction.BASELINE_TOKENS + unread
+    if tail.reset not in ("", "first"):
+        compaction.reread(scan)
 
 
 def _settle(

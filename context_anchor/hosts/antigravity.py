@@ -124,9 +124,9 @@ def _traces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, str) and value.isdigit() and len(value) < 12:
+    if isinstance(value, str) and value.isdecimal() and len(value) < 11:
         return int(value)  # protobuf JSON writes 64-bit integers as strings
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**10 else 0
 
 
 def checkpoint_number(content: str) -> int | None:
@@ -135,7 +135,7 @@ def checkpoint_number(content: str) -> int | None:
     if at < 0 or "{{" not in content[:at]:
         return None
     word = content[at + 10 : at + 24].split("}")[0].strip()
-    return int(word) if word.isdigit() else None
+    return int(word) if word.isdecimal() else None
 
 
 def digest(text: str) -> str:
@@ -170,7 +170,7 @@ def _clipped(text: str) -> int:
     at = text.find("<truncated ")
     while at >= 0:
         word = text[at + 11 : at + 40].split(" bytes>")
-        if len(word) > 1 and word[0].isdigit():
+        if len(word) > 1 and word[0].isdecimal() and len(word[0]) < 11:
             total += int(word[0])
         at = text.find("<truncated ", at + 11)
     return total

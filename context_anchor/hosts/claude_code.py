@@ -48,6 +48,7 @@ _TWO_HUNDRED = (
 _NOT_BY_ITSELF = ("claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5")
 _OUTPUT_TOKENS = 20000
 _MARGIN_TOKENS = 13000
+_ABSURD = 10**10  # no count of tokens
 
 
 def read_payload(event: str, raw: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def read_payload(event: str, raw: dict[str, Any], env: Mapping[str, str]) -> dic
         "parent": "",
         "tool_use_id": text("tool_use_id"),
         "tool_name": text("tool_name"),
-        "host_pid": int(pid) if pid.isdigit() and len(pid) < 12 else os.getppid(),
+        "host_pid": int(pid) if pid.isdecimal() and len(pid) < 12 else os.getppid(),
     }
 
 
@@ -88,7 +89,7 @@ def owns_tool(name: str) -> bool:
 
 
 def _whole(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _ABSURD else 0
 
 
 def read_line(line: bytes, at_start: bool = False) -> Iterator[tuple[Any, ...]]:
@@ -120,15 +121,26 @@ def _record(value: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
         yield from _assistant(value)
     elif kind == "system":
         if value.get("subtype") == "compact_boundary":
-            yield ("boundary", str(value.get("uuid") or ""))
+            yield ("boundary", str(value.get("uuid") or ""), _preserved(value))
     elif kind == "user":
         if value.get("isCompactSummary") is True:
-            yield ("summary", str(value.get("parentUuid") or ""))
+            yield ("summary", str(value.get("parentUuid") or ""), str(value.get("uuid") or ""))
     elif kind == "attachment":
         # `hook_success` only says that a hook ran; this type says that its text was added.
         attachment = value.get("attachment")
         if isinstance(attachment, dict) and attachment.get("type") == "hook_additional_context":
-            yield from traces(quickjson.dumps(attachment.get("content")))
+            content = attachment.get("content")
+            for text in content if isinstance(content, list) else [content]:
+                if isinstance(text, str):
+                    yield from traces(text)
+
+
+def _preserved(value: dict[str, Any]) -> list[str]:
+    """Return the ids of the lines that a compaction kept: a fork's file repeats them behind the boundary."""
+    found = value.get("compactMetadata")
+    found = found.get("preservedMessages") if isinstance(found, dict) else None
+    found = found.get("allUuids") if isinstance(found, dict) else None
+    return [v for v in found if isinstance(v, str)][-40:] if isinstance(found, list) else []
 
 
 def _assistant(value: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -138,7 +150,8 @@ def _assistant(value: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     model = message.get("model")
     if model == "<synthetic>":
         return
-    yield ("assistant", str(value.get("timestamp") or ""))
+    identity = str(value.get("uuid") or "")
+    yield ("assistant", str(value.get("timestamp") or ""), identity)
     usage = message.get("usage")
     if not isinstance(usage, dict):
         return
@@ -148,7 +161,7 @@ def _assistant(value: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     )
     if context == 0:
         return
-    yield ("sample", str(message.get("id") or ""), context + _whole(usage.get("output_tokens")))
+    yield ("sample", str(message.get("id") or ""), context + _whole(usage.get("output_tokens")), identity)
     if isinstance(model, str):
         yield ("model", model)
     if isinstance(value.get("version"), str):
@@ -191,7 +204,7 @@ def line_id(line: bytes) -> str:
 
 def _number(env: Mapping[str, str], name: str) -> int | None:
     text = (env.get(name) or "").strip()
-    return int(text) if text.isdigit() and len(text) < 10 and int(text) > 0 else None
+    return int(text) if text.isdecimal() and len(text) < 10 and int(text) > 0 else None
 
 
 def _on(env: Mapping[str, str], name: str) -> bool:
@@ -248,7 +261,7 @@ def threshold(
 
 
 def _since(version: str, floor: tuple[int, ...]) -> bool:
-    parts = [int(p) for p in version.split(".") if p.isdigit()]
+    parts = [int(p) for p in version.split(".") if p.isdecimal() and len(p) < 10]
     return not parts or tuple(parts) >= floor
 
 

@@ -2,10 +2,10 @@
 
 Signals are tuples that the host modules make, in file order:
 
-    ("boundary", id)                    Claude Code says that it compacted
-    ("summary", parent id)              the summary line that follows it
-    ("sample", message id, tokens[, step index])    measured size of one request, tokens
-    ("assistant",)                      a main-chain answer of the model
+    ("boundary", id[, ids of lines that were kept])     Claude Code says that it compacted
+    ("summary", parent id[, id])        the summary line that follows it
+    ("sample", message id, tokens[, step index or line id])    measured size of one request, tokens
+    ("assistant"[, time, line id])      a main-chain answer of the model
     ("text", tokens)                    estimated size of one line, tokens
     ("checkpoint", number, digest, characters, step index)    number is None when the text has none
     ("user", step index, digest)        a request of the user, where rewinds show by a lower index
@@ -28,6 +28,7 @@ LATE_LINES = 8  # measured: a checkpoint stands one to eight lines after steps w
 BASELINE_TOKENS = 11000  # measured: a one-line first turn (system prompt, tools) reports 11,336
 CHARS_PER_TOKEN = 4
 _KEPT_DIGESTS = 12
+_KEPT_IDS = 24  # boundaries and summaries remembered: old lines are copied in at a resume
 
 
 def start() -> dict[str, Any]:
@@ -35,6 +36,8 @@ def start() -> dict[str, Any]:
     return {
         "open": "",
         "last": "",
+        "ids": [],
+        "kept": [],
         "base": None,
         "key": "",
         "estimate": BASELINE_TOKENS,
@@ -51,6 +54,23 @@ def start() -> dict[str, Any]:
     }
 
 
+def resumed(saved: Any) -> dict[str, Any]:
+    """Return a state that was kept on disk, with what is damaged or was not known then as at the start."""
+    state = start()
+    if isinstance(saved, dict):
+        for key, default in start().items():
+            have = saved.get(key)
+            if type(have) is type(default) or (default is None and isinstance(have, (int, list))):
+                state[key] = have
+        if isinstance(saved.get("measured"), bool):
+            state["measured"] = saved["measured"]
+    if isinstance(state["base"], list):
+        state["base"] = None
+    if isinstance(state["dropped_at"], list):
+        state["dropped_at"] = None
+    return state
+
+
 def advance(
     state: dict[str, Any], signal: tuple[Any, ...], ratio: float = DEFAULT_DROP_RATIO, drops: bool = False
 ) -> str:
@@ -58,21 +78,24 @@ def advance(
 
     "boundary", "summary", "checkpoint" and "drop" are compactions. "lower" is a context that got smaller
     without one (a resume, a clear, a microcompact): only the baseline moves. "rewind" is an edit by the
-    user. "" is everything else. `drops` lets a fall of measured tokens stand for a compaction, where the
+    user, "stale" a line from before the newest compaction that the file holds after it: it counts for
+    nothing. "" is everything else. `drops` lets a fall of measured tokens stand for a compaction, where the
     host logs none: to at most `ratio` of before and by at least 10,000 tokens.
     """
     kind = signal[0]
     if kind == "sample":
-        if len(signal) > 3 and signal[3] < state["floor"]:
-            return ""  # written late: it measured the context of before the checkpoint
+        if len(signal) > 3 and _stale(state, signal[3]):
+            return "stale"
         return _sample(state, signal[1], signal[2], ratio, drops)
     if kind == "assistant":
+        if len(signal) > 2 and _stale(state, signal[2]):
+            return "stale"
         state["open"] = ""
         return ""
     if kind == "boundary":
-        return _boundary(state, signal[1])
+        return _boundary(state, *signal[1:])
     if kind == "summary":
-        return _summary(state, signal[1])
+        return _summary(state, *signal[1:])
     if kind == "checkpoint":
         return _checkpoint(state, *signal[1:])
     if kind == "user":
@@ -93,21 +116,45 @@ def _fresh_baseline(state: dict[str, Any]) -> None:
     state["peak"] = 0
 
 
-def _boundary(state: dict[str, Any], identity: str) -> str:
-    if identity and identity == state["last"]:
+def _stale(state: dict[str, Any], place: int | str) -> bool:
+    """Tell whether a line belongs before the newest compaction: kept and copied, or written late."""
+    return place in state["kept"] if isinstance(place, str) else place < state["floor"]
+
+
+def _remember(state: dict[str, Any], *identities: str) -> None:
+    fresh = [i for i in identities if i and i not in state["ids"]]
+    if fresh:
+        state["ids"] = [*state["ids"], *fresh][-_KEPT_IDS:]
+
+
+def reread(state: dict[str, Any]) -> None:
+    """Forget what a line would be compared with, before a file is read anew: its lines were seen before."""
+    _fresh_baseline(state)
+    state["top"], state["user"], state["dropped_at"] = -1, None, None
+
+
+def _boundary(state: dict[str, Any], identity: str, kept: Any = ()) -> str:
+    if identity and identity in state["ids"]:
+        if identity == state["last"]:
+            state["kept"] = list(kept)
         return ""  # the same line again: copied at a resume, or named by its summary already
     joined = state["open"] == "summary"  # the summary of this boundary came first
+    _remember(state, identity)
     state["last"] = identity
+    state["kept"] = list(kept)
     state["open"] = "boundary"
     _fresh_baseline(state)
     return "" if joined else "boundary"
 
 
-def _summary(state: dict[str, Any], parent: str) -> str:
-    if state["open"] or (parent and parent == state["last"]):
+def _summary(state: dict[str, Any], parent: str, identity: str = "") -> str:
+    known = state["open"] or any(i and i in state["ids"] for i in (parent, identity))
+    _remember(state, parent, identity)
+    if known:
         return ""
     state["open"] = "summary"
     state["last"] = parent
+    state["kept"] = []
     _fresh_baseline(state)
     return "summary"
 

@@ -16,7 +16,7 @@ _INTERVAL = "CONTEXT_ANCHOR_NUDGE_INTERVAL_TOKENS"
 
 def _setting(env: Mapping[str, str], name: str) -> int | None:
     text = (env.get(name) or "").strip().replace("_", "").replace(",", "")
-    return int(text) if text.isdigit() and len(text) < 10 and int(text) > 0 else None
+    return int(text) if text.isdecimal() and len(text) < 10 and int(text) > 0 else None
 
 
 def level(tokens: int, threshold: int | None, env: Mapping[str, str]) -> int:

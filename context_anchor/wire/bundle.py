@@ -27,7 +27,7 @@ def units(text: str) -> int:
 def budget(env: Any, cap: int) -> int:
     """Return the UTF-16 units one injection may take: the user's limit, never above the host's cap."""
     text = (env.get("CONTEXT_ANCHOR_MAX_INJECT_CHARS") or "").strip()
-    wanted = int(text) if text.isdigit() and len(text) < 10 else DEFAULT_BUDGET
+    wanted = int(text) if text.isdecimal() and len(text) < 10 else DEFAULT_BUDGET
     return min(max(wanted, 600), cap)
 
 
