@@ -78,12 +78,12 @@ def answer(visit: Visit) -> tuple[str, str]:
         session.suspect_fork(visit)
     try:
         session.register(visit)
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         visit.trouble("registry: %s" % problem)
     text, found = _told(visit)
     try:
         session.save(visit, before)
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         visit.trouble("registry: %s" % problem)
     return text, found
 
@@ -96,8 +96,11 @@ def _told(visit: Visit) -> tuple[str, str]:
     if kind in ("end", "note"):
         return "", ""
     boundary = state["scan"].get("last") or ""
-    observe.observe(visit.host, visit.ev, state, visit.record, visit.env)
-    session.note_boundary(visit, boundary)
+    try:
+        observe.observe(visit.host, visit.ev, state, visit.record, visit.env)
+        session.note_boundary(visit, boundary)
+    except (OSError, ValueError) as problem:  # what is pinned is given even where the transcript can't be read
+        visit.trouble("transcript: %s" % problem)
     if visit.record["subagent"]:
         return "", ""
     if kind == "start":
@@ -156,7 +159,7 @@ def run(host: Any, event: str, raw: dict[str, Any], data: str, now: float) -> st
             visit.trouble("no lock on the session's marks within %.1f s" % _LOCK_S)
         text, kind = answer(visit)
         saved = held and _saved(visit)
-        if not saved and kind not in ("start", "precompact"):
+        if not saved and visit.event_kind not in ("start", "precompact"):
             text = ""  # what can't be remembered as given would be given at every call
         return str(host.respond(event, text, kind))
     finally:

@@ -78,7 +78,7 @@ def recovery(visit: Any, provisional: bool = False) -> str:
     marks, env = visit.marks, visit.env
     entries = visit.entries()
     before = marks["recovery"]
-    tries = before.get("tries", 0) if before.get("state") in ("due", "again", "handed") else 0
+    tries = before.get("tries", 0) if before.get("state") == "again" else 0
     if not entries:
         # What the session was told at its start went with the compaction, its id among it.
         text = bundle(visit, "start", texts.nothing_pinned(visit.host.TOOL), entries)

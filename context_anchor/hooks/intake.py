@@ -29,9 +29,14 @@ def read_payload(fd: int) -> tuple[dict[str, Any], str]:
     deadline = time.monotonic() + WAIT_S
     ended = False
     while not ended:
-        block = _next(fd, 0.02 if _looks_whole(kept) else deadline - time.monotonic())
+        looks_whole = _looks_whole(kept)
+        block = _next(fd, 0.02 if looks_whole else deadline - time.monotonic())
         if block is None:
-            break
+            if looks_whole and time.monotonic() < deadline and not _is_whole(kept, size):
+                # A brace inside, and a writer that rests.
+                block = _next(fd, deadline - time.monotonic())
+            if block is None:
+                break
         if not block:
             ended = True
         elif size < KEEP_BYTES:
@@ -58,6 +63,16 @@ def read_payload(fd: int) -> tuple[dict[str, Any], str]:
 
 def _looks_whole(kept: list[bytes]) -> bool:
     return bool(kept) and kept[-1].rstrip()[-1:] == b"}"
+
+
+def _is_whole(kept: list[bytes], size: int) -> bool:
+    if size > KEEP_BYTES:
+        return True  # only its leading fields are used
+    try:
+        quickjson.loads(b"".join(kept))
+    except ValueError:
+        return False
+    return True
 
 
 def _next(fd: int, wait_s: float) -> bytes | None:
