@@ -18,6 +18,7 @@ ROOT = SELF.parent.parent
 STAGE = "CONTEXT_ANCHOR_SERVE_STAGE"  # set for the next process of this file: what was tried, so that it ends
 HOST_PID = "CONTEXT_ANCHOR_HOST_PID"
 OLDEST = (3, 10)
+SHOWN = 240  # characters of a long cause in the last line; pip's own words stand above it
 MCP_FROM, MCP_BELOW = (2, 3), (3,)
 NAMES = ("python3.13", "python3.12", "python3.11", "python3.10", "python3.14", "python3", "python")
 
@@ -77,9 +78,11 @@ def private_python(missing: str) -> str:
             problem, cure = error.message, error.hint
         except OSError as error:
             problem, cure = str(error), ""
-    if install_command() not in cure:
-        cure = f"{cure} Run: {install_command()}"
-    fail(f"{sys.executable} lacks its packages ({missing}) and {problem}", cure)
+    if "run: " not in cure.lower():
+        cure = f"{cure} Run: {install_command()}".strip()
+    if len(problem) > SHOWN:
+        problem = problem[:SHOWN] + " ... (more above)"
+    fail(f"{sys.executable} lacks a package ({missing}), and {problem[0].lower()}{problem[1:]}", cure)
     return ""
 
 

@@ -192,10 +192,25 @@ def _judge(problem: ValidationError) -> SessionMessage | types.JSONRPCError:
         value = json.loads(found[0]["input"])
     except (ValueError, RecursionError):
         return _refusal(None, types.PARSE_ERROR, "The line is not JSON")
+    given_id = value.get("id") if isinstance(value, dict) else None
+    if not _only_arguments_are_broken(value):
+        return _refusal(given_id, message="The message holds half of a surrogate pair")
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_python(value, by_name=False))
     except ValidationError:
-        return _refusal(value.get("id") if isinstance(value, dict) else None)
+        return _refusal(given_id)
+
+
+def _only_arguments_are_broken(value: Any) -> bool:
+    """Tell whether all but a tool's arguments can be encoded: the rest may be sent back, which would end us."""
+    rest = value
+    if isinstance(value, dict) and isinstance(value.get("params"), dict):
+        rest = {**value, "params": {key: part for key, part in value["params"].items() if key != "arguments"}}
+    try:
+        json.dumps(rest, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _refusal(
