@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from context_anchor.anchors.scope import AnyScope, SessionScope, WorkspaceScope
-from context_anchor.anchors.sessions import ResolvedSession, resolve_session
+from context_anchor.anchors.sessions import CALL_S, ResolvedSession, resolve_session
 from context_anchor.anchors.store import AnchorStore
 from context_anchor.errors import (
     AnchorNotFoundError,
@@ -106,6 +106,7 @@ class Desk:
     started_at: float
     clock: Callable[[], float] = time.time
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    _swept_at: list[float] = field(default_factory=list)
     _memory: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
 
     def place(self, call: Call, session_id: str | None = None) -> Place:
@@ -114,6 +115,7 @@ class Desk:
         Raises:
             SessionUnknownError, SessionAmbiguousError: a session id was given and does not fit.
         """
+        self._sweep()
         known: ResolvedSession | None = None
         problem: ContextAnchorError | None = None
         try:
@@ -147,6 +149,19 @@ class Desk:
             while len(self._memory) > _REMEMBERED:
                 self._memory.popitem(last=False)
         return value
+
+    def _sweep(self) -> None:
+        """Remove the notes of calls that are over, at most once an hour: hooks only ever add them."""
+        now = self.clock()
+        if self._swept_at and abs(now - self._swept_at[0]) < CALL_S:
+            return
+        self._swept_at[:] = [now]
+        for note in Path(self.data, "calls").glob("s-*.json"):
+            try:
+                if now - note.stat().st_mtime > CALL_S:
+                    note.unlink()
+            except OSError:
+                continue  # another server was faster, or the folder is read-only; the note does no harm
 
     def _own_workspace(self) -> tuple[WorkspaceScope | None, ContextAnchorError | None]:
         """Return the workspace this process was started in; a home or root folder is none."""

@@ -217,3 +217,18 @@ def test_the_registered_workspace_wins_over_the_servers_folder(
     register("antigravity", "c-1", project)
     place = make_desk(tmp_path / "elsewhere").place(Call(conversation_id="c-1"))
     assert place.workspace == WorkspaceScope(*workspace.identify(str(project)))
+
+
+def test_notes_of_calls_are_removed_after_an_hour_and_not_before(desk: Desk, session: Call, data: Path) -> None:
+    now = time.time()
+    for name, age in (("toolu_old", 4_000), ("toolu_new", 60), ("toolu_future", -9_000)):
+        registry.note_call(str(data), "claude-code", name, "s-1", now - age)
+    notes = data / "calls"
+    for note in notes.iterdir():
+        age = 4_000 if "old" in note.name else -9_000 if "future" in note.name else 60
+        os.utime(note, (now - age, now - age))
+    (notes / "not-ours.txt").write_text("x", encoding="utf-8")
+    os.utime(notes / "not-ours.txt", (1, 1))
+    titles(desk, session)
+    left = sorted(note.name for note in notes.iterdir())
+    assert left == ["not-ours.txt", "s-toolu_5ffuture.json", "s-toolu_5fnew.json"]
