@@ -15,6 +15,7 @@ import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from context_anchor import __version__
 from context_anchor.errors import StoreUnavailableError
@@ -238,6 +239,50 @@ def test_an_unknown_tool_is_a_protocol_error_that_lists_the_tools(desk: Desk) ->
             assert "pin_context" in error["message"]
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "code"),
+    [
+        ("{broken", None, -32700),
+        ('"text"', None, -32600),
+        ("[" * 100_000, None, -32700),
+        ('[{"jsonrpc":"2.0","id":1,"method":"ping"}]', None, -32600),
+        ('{"jsonrpc":"2.0","id":8,"method":7}', 8, -32600),
+        ('{"jsonrpc":"2.0","id":true,"method":7}', None, -32600),
+        ('{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', None, -32600),
+        ('{"jsonrpc":"2.0","id":5,"method":"\\ud800"}', 5, -32600),
+        ('{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"\\udfff"}}', 6, -32600),
+        ('{"jsonrpc":"2.0","id":7,"method":9,"params":{"arguments":{"a":"\\udfff"}}}', 7, -32600),
+    ],
+)
+def test_a_frame_that_is_no_message_is_answered_with_an_error(line: str, number: int | None, code: int) -> None:
+    with pytest.raises(ValidationError) as caught:
+        types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+
+    async def main() -> None:
+        to_us, incoming = anyio.create_memory_object_stream[Any](1)
+        outgoing, answers = anyio.create_memory_object_stream[SessionMessage](1)
+        async with app._Frames(incoming, outgoing) as frames, outgoing, answers:
+            await to_us.send(caught.value)
+            await to_us.aclose()
+            assert [frame async for frame in frames] == []
+            answer = (await answers.receive()).message
+            assert isinstance(answer, types.JSONRPCError)
+            assert (answer.id, answer.error.code) == (number, code)
+            answer.model_dump_json()
+
+    anyio.run(main)
+
+
+def test_half_a_surrogate_pair_in_an_argument_is_let_through_to_be_refused_by_its_check() -> None:
+    line = r'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":"\ud800"}}}'
+    with pytest.raises(ValidationError) as caught:
+        types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    found = app._judge(caught.value)
+    assert isinstance(found, SessionMessage)
+    assert isinstance(found.message, types.JSONRPCRequest)
+    assert found.message.params == {"name": "x", "arguments": {"a": "\ud800"}}
 
 
 def test_nothing_is_opened_before_the_first_call_and_then_once(desk: Desk, session: object) -> None:

@@ -179,7 +179,7 @@ sys.exit(app.main())
 
 def test_two_servers_at_once_lose_nothing(data: Path, project: Path, register: Register) -> None:
     register("antigravity", "conv-1", project)
-    each = 15
+    each = 6
 
     def pin(one: Peer, name: str) -> None:
         for number in range(each):
