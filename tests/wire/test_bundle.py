@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from context_anchor.wire import bundle
@@ -73,7 +73,6 @@ def judge(head: list[str], entries: list[dict[str, Any]], limit: int) -> tuple[s
     return text, taken
 
 
-@settings(deadline=None)
 @given(ANCHORS, st.integers(900, 14_000))
 def test_any_bundle_is_whole_ordered_counted_and_below_its_cap(
     raw: list[tuple[int, int, int, str, str]], limit: int
@@ -109,7 +108,6 @@ def test_units_are_those_of_utf_16(text: str) -> None:
     assert bundle.units(text) == len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-@settings(deadline=None)
 @given(ANCHORS)
 def test_the_same_anchors_give_the_same_body_whatever_the_head(raw: list[tuple[int, int, int, str, str]]) -> None:
     entries = bundle.merge([[entry(n, *fields) for n, fields in enumerate(raw)]])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from context_anchor.wire import marks
@@ -55,7 +55,6 @@ def test_a_newer_file_is_refused_and_stays(tmp_path: Path, number: bytes) -> Non
     assert path.read_bytes().endswith(b'"secret":1}')
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*marks.new(), "settings", "last_nudge", "since"]), JSON, max_size=6))
 def test_fields_of_the_wrong_type_become_their_defaults(changes: dict[str, Any]) -> None:
     changes.pop("format", None)

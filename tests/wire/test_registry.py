@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from context_anchor.wire import paths, registry
@@ -28,7 +28,6 @@ def test_a_record_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     assert registry.load(str(tmp_path), "antigravity", "sess/Ü") is None
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([name for name, _ in registry._FIELDS]), JSON, max_size=6))
 def test_a_damaged_field_becomes_its_default_and_costs_no_other(changes: dict[str, object]) -> None:
     record = registry.new(HOST, "s", 1.0)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_anchor.wire import tail
@@ -68,7 +68,6 @@ def grow(path: Path, steps: list[bytes]) -> tuple[list[bytes], int, list[str]]:
     return lines, skipped, resets
 
 
-@settings(deadline=None)
 @given(PIECES, st.lists(st.integers(0, 400), max_size=12))
 @example(b"\xef\xbb\xbf{}\r\n" + b"x" * 250 + b"\n{}\n", [1, 1, 3, 100, 101])
 def test_however_a_file_grows_the_lines_are_those_of_the_whole_file(raw: bytes, cuts: list[int]) -> None:
@@ -84,7 +83,6 @@ def test_however_a_file_grows_the_lines_are_those_of_the_whole_file(raw: bytes, 
         assert set(resets[1:]) <= {""}
 
 
-@settings(deadline=None)
 @given(PIECES)
 def test_the_first_look_at_a_big_file_gives_a_run_of_whole_lines_up_to_its_end(raw: bytes) -> None:
     with small_limits(), tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,6 @@
+"""Properties are judged by their results, not by the load of the machine."""
+
+from hypothesis import settings
+
+settings.register_profile("no deadline", deadline=None, max_examples=60)
+settings.load_profile("no deadline")
