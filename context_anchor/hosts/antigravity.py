@@ -54,7 +54,14 @@ def read_payload(event: str, raw: dict[str, Any], env: Mapping[str, str]) -> dic
 
 def _path(text: str) -> str:
     if text.startswith("file://"):
-        text = text[7:]
+        first, *rest = text[7:].encode("utf-8", "surrogatepass").split(b"%")
+        for part in rest:
+            code = part[:2]
+            hexadecimal = len(code) == 2 and all(c in b"0123456789abcdefABCDEF" for c in code)
+            first += bytes([int(code, 16)]) + part[2:] if hexadecimal else b"%" + part
+        text = first.decode("utf-8", "replace")
+        if text[:1] == "/" and text[2:3] == ":":
+            text = text[1:]  # file:///C:/folder
     return os.path.expanduser(text)
 
 

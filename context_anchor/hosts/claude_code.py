@@ -250,6 +250,8 @@ def threshold(
         wide = min(max(chosen, 100000), size) if size >= 100000 else size
     elif any(name in model for name in _NOT_BY_ITSELF) and _since(version, (2, 1, 50)):
         return size
+    elif "claude-opus-4-8" in model and version and not _since(version, (2, 1, 198)):
+        return size  # measured: not by itself on 2.1.197, at 967,000 on 2.1.332
     if version and not _since(version, (2, 1, 23)) and size == 200000 and wide == size:
         return 155000
     reserve = min(_number(env, "CLAUDE_CODE_MAX_OUTPUT_TOKENS") or _OUTPUT_TOKENS, _OUTPUT_TOKENS)

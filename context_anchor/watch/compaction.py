@@ -86,7 +86,10 @@ def advance(
     if kind == "sample":
         if len(signal) > 3 and _stale(state, signal[3]):
             return "stale"
-        return _sample(state, signal[1], signal[2], ratio, drops)
+        verdict = _sample(state, signal[1], signal[2], ratio, drops)
+        if verdict == "drop" and len(signal) > 3 and isinstance(signal[3], int):
+            state["floor"] = signal[3]  # what was asked before that and is written late is of before
+        return verdict
     if kind == "assistant":
         if len(signal) > 2 and _stale(state, signal[2]):
             return "stale"

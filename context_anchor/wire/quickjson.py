@@ -69,7 +69,8 @@ def decode_prefix(source: str | bytes, at: int = 0) -> tuple[Any, int]:
     if scan is None:
         from json import JSONDecoder
 
-        scan = JSONDecoder(strict=False).scan_once
+        decoder: Any = JSONDecoder(strict=False)
+        scan = decoder.scan_once
     try:
         found: tuple[Any, int] = scan(text, at)
         return found
@@ -102,7 +103,7 @@ def dumps(value: Any) -> str:
     Raises ValueError for anything else, numbers that JSON has not and nesting above 60 among it.
     """
     out: list[str] = []
-    _write(value, out.append, _quote or _slow_quote(), 0)
+    _write(value, out.append, _slow_quote() if _quote is None else _quote, 0)
     return "".join(out)
 
 
