@@ -15,7 +15,6 @@ from context_anchor.anchors.document import Document
 from context_anchor.anchors.listing import list_scopes
 from context_anchor.anchors.results import Change, JournalEntry, Operation
 from context_anchor.anchors.scope import AnyScope, ScopeFiles, SessionScope, WorkspaceScope
-from context_anchor.anchors.text import clean_line
 from context_anchor.errors import (
     StoreCorruptError,
     StoreError,
@@ -29,6 +28,11 @@ _MAX_FORK_DEPTH = 16
 _CACHED_FILES = 16
 _MAX_EPOCH = 4_102_444_800  # the year 2100: a later start is a broken clock
 _REVISION = re.compile(rb'"revision":\s*([0-9]{1,15})')
+
+
+def _printable(actor: str) -> str:
+    """Return an actor's name (a program may have chosen it) without invisible characters, at most 120."""
+    return "".join(c for c in actor[:500] if c.isprintable())[:120]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,7 @@ class Keeper:
             baseline = tuple(Change(None, anchor) for anchor in loaded.anchors.values())
             entries.append(JournalEntry(number, at, "context-anchor", "baseline", baseline))
             number += 1
-        entry = JournalEntry(number, at, clean_line(actor, "actor")[:120], op, changes, undoes)
+        entry = JournalEntry(number, at, _printable(actor), op, changes, undoes)
         entries.append(entry)
         anchors = journal.apply(loaded.anchors, (entry,))
         root = (scope.root if isinstance(scope, WorkspaceScope) else "") or loaded.document.root

@@ -87,7 +87,7 @@ def anchors(draw: st.DrawFn) -> list[Anchor]:
 
 
 @given(anchors(), st.randoms())
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_same_anchors_give_the_same_bytes_whatever_their_order(made: list[Anchor], random: object) -> None:
     shuffled = list(made)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -97,7 +97,7 @@ def test_same_anchors_give_the_same_bytes_whatever_their_order(made: list[Anchor
 
 
 @given(anchors())
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_no_pin_leaves_its_frame(made: list[Anchor]) -> None:
     body = render_part(made, "session", 1, "").partition(b"\n")[2].decode("utf-8")
     assert not FRAME.search(body)
@@ -114,6 +114,7 @@ def test_no_pin_leaves_its_frame(made: list[Anchor]) -> None:
 
 
 @given(anchors())
+@settings(max_examples=50)
 def test_the_index_cuts_the_body_into_its_blocks(made: list[Anchor]) -> None:
     head, _, body = render_part(made, "workspace", 9, "/r").partition(b"\n")
     index = json.loads(head)

@@ -463,3 +463,47 @@ def document_unread(path: Path) -> tuple[object, ...]:
 def store_of_journal(folder: str) -> object:
     tail = journal.read_tail(files(folder).journal, 0, want_all=True)
     return journal.apply({}, tail.entries)
+
+
+FULL_DISK = """
+import sys
+from context_anchor.anchors.store import AnchorStore, SessionScope
+from context_anchor.anchors.anchor import Draft
+from context_anchor.errors import StoreUnavailableError
+
+store, scope = AnchorStore(sys.argv[1] + "/data"), SessionScope("claude-code", "full")
+kept = []
+for number in range(1000):
+    try:
+        kept.append(store.pin(scope, Draft(f"T{number}", "x" * 2000), actor="a").anchor)
+    except StoreUnavailableError as problem:
+        assert "No space left" in problem.message and "Free some space" in problem.hint, str(problem)
+        break
+again = AnchorStore(sys.argv[1] + "/data")
+snapshot = again.read(scope)
+assert {a.id for a in snapshot.anchors} == {a.id for a in kept} and snapshot.notices == (), snapshot.notices
+assert [f for f in again.check() if f.level == "error"] == []
+print(len(kept))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a small disk is mounted in a name space of Linux")
+def test_a_full_disk_refuses_pins_and_keeps_those_before(tmp_path: Path) -> None:
+    def mounted(*command: str) -> subprocess.CompletedProcess[str]:
+        script = 'mount -t tmpfs -o size=256k t "$0" && exec "$@"'
+        return subprocess.run(
+            ["unshare", "-r", "-m", "sh", "-c", script, str(tmp_path), *command],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    try:
+        if mounted("true").returncode:
+            pytest.skip("mounting is not permitted here")
+    except FileNotFoundError:
+        pytest.skip("there is no unshare here")
+    out = mounted(sys.executable, "-c", FULL_DISK, str(tmp_path))
+    assert out.returncode == 0, out.stderr
+    assert int(out.stdout) > 10
