@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts the MCP server `anchors` from a clone or bundle, with a Python that has what it needs.
+"""The launcher of the MCP server `anchors`: finds or makes a Python that can run it.
 
 This file runs on whatever Python the host found, so it is Python 3.9 syntax and stdlib only. If this interpreter
 can run the server it does so in this process. Otherwise it starts itself again with a newer Python from PATH, or

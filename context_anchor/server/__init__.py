@@ -1,1 +1,1 @@
-"""The MCP server `anchors`: typed tool functions, their listing, and the one file that imports mcp."""
+"""The MCP server `anchors`: tool functions, their listing, and the protocol."""

@@ -1,4 +1,4 @@
-"""The five tools as plain functions: what a call says in, a reply within the hosts' size limit out.
+"""The five tools as plain functions, whose replies keep to the hosts' size limit.
 
 Each takes the process's `Desk`, what the host said about the `Call`, and the tool's arguments by name, as the
 listing states them; all raise ContextAnchorError and have then changed nothing. The protocol is not known here.

@@ -1,4 +1,4 @@
-"""The MCP server over stdio: the one file that imports mcp, and all it knows of the protocol.
+"""The MCP server over stdio: the one file that imports mcp.
 
 `initialize` and `server/discover` are answered before anything of the store is imported or opened; the first tool
 call opens it. Store work runs in worker threads, writers one at a time. The library checks no arguments, so

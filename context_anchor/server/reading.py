@@ -1,4 +1,4 @@
-"""Pages of anchors: lists of them, and their full text, with the positions that cursors stand for."""
+"""Pages of anchors, as lists and as full text, and the positions cursors stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What replies say of anchors, scopes, budget and delivery, as text and as objects of the same content."""
+"""What replies say of anchors, scopes, budget and delivery, in both their forms."""
 
 from __future__ import annotations
 
