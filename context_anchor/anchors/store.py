@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def _fresh_id() -> str:
-    return "a-" + secrets.token_hex(5)
+    return "a-" + os.urandom(5).hex()
 
 
 class AnchorStore:

@@ -7,6 +7,7 @@ import os
 import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -49,14 +50,14 @@ HEADING = re.compile(
 
 
 def anchor(number: int, **more: object) -> Anchor:
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "title": f"Title {number}", "content": "text", "priority": "normal", "category": "state",
         "refs": (), "tags": (), "origin": "agent",
     }  # fmt: skip
     at = EPOCH + timedelta(seconds=number)
     return Anchor(
         id=f"a-{number:010x}", scope="session", created_at=at, updated_at=at, revision=1, **(fields | more)
-    )  # type: ignore[arg-type]
+    )
 
 
 @st.composite

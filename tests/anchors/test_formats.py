@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from context_anchor.anchors.scope import ScopeFiles, SessionScope, WorkspaceScope
+from context_anchor.anchors.scope import AnyScope, ScopeFiles, SessionScope, WorkspaceScope
 from context_anchor.anchors.store import AnchorStore
 from context_anchor.anchors.transfer import export_scopes, import_document
 from context_anchor.wire import bundle
@@ -25,7 +25,7 @@ from .conftest import Clock, draft
 GOLDEN = Path(__file__).parents[1] / "golden"
 SESSION = SessionScope("claude-code", "0b5c1f6e-9d7a-4c1e-8a44-2f6f1f0e7a31")
 WORKSPACE = WorkspaceScope("w-0123456789abcdef0123456789abcdef", "/home/dev/Projekt Ü")
-NAMES = {
+NAMES: dict[str, tuple[AnyScope, str]] = {
     "session-anchors-1.json": (SESSION, "anchors"),
     "session-journal-1.jsonl": (SESSION, "journal"),
     "session-bundle-1.bundle": (SESSION, "bundle"),

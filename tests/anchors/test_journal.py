@@ -72,7 +72,10 @@ def test_a_sound_checksum_over_nonsense_is_still_no_entry() -> None:
 
     good = json.loads(journal.render_entry(entry(1), SESSION))
     del good["sum"]
-    for change in ({"op": "explode"}, {"changes": 7}, {"changes": [{}]}, {"at": "x"}, {"undoes": "1"}):
+    changes: list[dict[str, object]] = [
+        {"op": "explode"}, {"changes": 7}, {"changes": [{}]}, {"at": "x"}, {"undoes": "1"},
+    ]  # fmt: skip
+    for change in changes:
         body = json.dumps(good | change, separators=(",", ":"))[:-1].encode("ascii")
         assert journal.parse_entry(body + b',"sum":"%08x"}' % zlib.crc32(body)) is None
 

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest import mock
 
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from context_anchor.anchors import document, journal
 from context_anchor.anchors.scope import ScopeFiles, WorkspaceScope
 from context_anchor.anchors.store import AnchorStore
-from context_anchor.errors import StoreNewerError, StoreUnavailableError
+from context_anchor.errors import StoreCorruptError, StoreNewerError, StoreUnavailableError
 from context_anchor.wire import bundle
 
 from .conftest import SESSION, draft
@@ -52,7 +52,9 @@ def failing(at: int, raising: BaseException) -> Iterator[list[str]]:
 
         return call
 
-    with mock.patch.multiple(os, **{name: wrap(name) for name in CALLS}):
+    with ExitStack() as patches:
+        for name in CALLS:
+            patches.enter_context(mock.patch.object(os, name, wrap(name)))
         yield calls
 
 
@@ -255,7 +257,7 @@ def test_a_healthy_file_is_never_set_aside(make_store: Callable[[], AnchorStore]
     def once(raw: bytes, path: str) -> document.Document:
         looks.append(path)
         if len(looks) == 1:
-            raise document.StoreCorruptError("a disk that stammers")
+            raise StoreCorruptError("a disk that stammers")
         return real(raw, path)
 
     with mock.patch.object(document, "parse", once):
@@ -367,12 +369,13 @@ def test_a_file_of_a_newer_version_is_read_and_never_written(
     snapshot = make_store().read(SESSION)
     assert not snapshot.writable and "newer version" in snapshot.notices[0]
     assert [a.title for a in snapshot.anchors] == ["T"]
-    for change in (
+    changes: tuple[Callable[[AnchorStore], object], ...] = (
         lambda s: s.pin(SESSION, draft("U"), actor="a"),
         lambda s: s.unpin(SESSION, actor="a", clear_all=True),
         lambda s: s.replace(SESSION, [], actor="a"),
         lambda s: s.undo(SESSION, actor="a"),
-    ):
+    )
+    for change in changes:
         with pytest.raises(StoreNewerError):
             change(make_store())
     assert make_store().rebuild_bundles() == 0

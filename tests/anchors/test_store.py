@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from context_anchor.anchors.anchor import MAX_ANCHORS
-from context_anchor.anchors.scope import ScopeFiles, SessionScope, WorkspaceScope
+from context_anchor.anchors.scope import AnyScope, ScopeFiles, SessionScope, WorkspaceScope
 from context_anchor.anchors.store import AnchorStore
 from context_anchor.errors import (
     AmbiguousTitleError,
@@ -46,18 +46,20 @@ def test_a_pin_is_there_for_the_next_process_and_for_the_hook(
 
 def test_scopes_do_not_see_each_other(store: AnchorStore, workspace: WorkspaceScope) -> None:
     twin = SessionScope("antigravity", SESSION.session_id)
-    for number, scope in enumerate((SESSION, OTHER, workspace, twin)):
+    scopes: tuple[AnyScope, ...] = (SESSION, OTHER, workspace, twin)
+    for number, scope in enumerate(scopes):
         store.pin(scope, draft(f"T{number}"), actor="agent")
-    for number, scope in enumerate((SESSION, OTHER, workspace, twin)):
+    for number, scope in enumerate(scopes):
         (anchor,) = store.read(scope).anchors
         assert (anchor.title, anchor.scope) == (f"T{number}", scope.kind)
-    assert set(store.scopes()) == {SESSION, OTHER, workspace, twin}
+    assert set(store.scopes()) == set(scopes)
 
 
 def test_an_empty_scope_is_empty_and_leaves_no_file(store: AnchorStore, data: str) -> None:
     assert store.read(SESSION) == type(store.read(SESSION))((), 0)
     assert not Path(data).exists()
-    assert store.scopes() == store.check() == ()
+    assert store.scopes() == ()
+    assert store.check() == ()
     assert store.history(SESSION) == ()
 
 
