@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from context_anchor.secret_formats import EDGE, FORMATS, WIDE_EDGE
 
@@ -79,14 +80,22 @@ def _merged(found: list[Finding]) -> tuple[Finding, ...]:
 
 # --- 1. Published token formats ------------------------------------------------------------------------
 
-_COMPILED = tuple((kind, markers, re.compile(body)) for kind, markers, body in FORMATS)
 _EDGE_BEFORE = re.compile(EDGE)
 
 
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    """Compile a pattern when a text first has its marker: compiling them all would take 25 ms."""
+    return re.compile(source)
+
+
 def _formats(text: str) -> Iterator[Finding]:
-    for kind, markers, body in _COMPILED:
+    for kind, markers, source in FORMATS:
         for marker in markers:
             at = text.find(marker)
+            if at < 0:
+                continue
+            body = _pattern(source)
             while at >= 0:
                 hit = body.match(text, at + len(marker)) if _EDGE_BEFORE.match(text, at) else None
                 if hit and not _is_filler(hit.group()) and not (kind == "api_key" and _weak(hit.group())):
@@ -127,32 +136,32 @@ def _key_blocks(text: str) -> Iterator[Finding]:
 _KEY_RUN = re.compile(r"[A-Za-z0-9+/=]{30}")
 
 _W = r"[A-Za-z0-9_-]"
-_JWT = re.compile(WIDE_EDGE + rf"eyJ{_W}{{8,4000}}\.{_W}{{8,16000}}(?:\.{_W}{{0,4000}}){{1,3}}")
-_TELEGRAM = re.compile(rf"(?<![0-9A-Za-z])[0-9]{{8,10}}:AA{_W}{{33}}(?!{_W})")
-_DISCORD = re.compile(WIDE_EDGE + rf"([MNO]{_W}{{23,27}})\.{_W}{{6}}\.{_W}{{27,45}}(?!{_W})")
-_TERRAFORM = re.compile(WIDE_EDGE + r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,80}")
+_JWT = WIDE_EDGE + rf"eyJ{_W}{{8,4000}}\.{_W}{{8,16000}}(?:\.{_W}{{0,4000}}){{1,3}}"
+_TELEGRAM = rf"(?<![0-9A-Za-z])[0-9]{{8,10}}:AA{_W}{{33}}(?!{_W})"
+_DISCORD = WIDE_EDGE + rf"([MNO]{_W}{{23,27}})\.{_W}{{6}}\.{_W}{{27,45}}(?!{_W})"
+_TERRAFORM = WIDE_EDGE + r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,80}"
 _AZURE = r"[A-Za-z0-9_~.-]"
-_AZURE_CLIENT = re.compile(rf"(?<!{_AZURE}){_AZURE}{{3}}[0-9]Q~{_AZURE}{{31,34}}(?![A-Za-z0-9_~-])")
-_AZURE_KEY = re.compile(r"(?:AccountKey|SharedAccessKey|SharedSecretKey)=([A-Za-z0-9+/]{40,100}={0,2})")
-_SIGNATURE = re.compile(r"[?&;]sig=([A-Za-z0-9%+/_-]{40,120}={0,2})")
-_MAILCHIMP = re.compile(r"(?<![A-Za-z0-9])[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9])")
+_AZURE_CLIENT = rf"(?<!{_AZURE}){_AZURE}{{3}}[0-9]Q~{_AZURE}{{31,34}}(?![A-Za-z0-9_~-])"
+_AZURE_KEY = r"(?:AccountKey|SharedAccessKey|SharedSecretKey)=([A-Za-z0-9+/]{40,100}={0,2})"
+_SIGNATURE = r"[?&;]sig=([A-Za-z0-9%+/_-]{40,120}={0,2})"
+_MAILCHIMP = r"(?<![A-Za-z0-9])[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9])"
 # Keys without any marker, made of an id and a secret: 32 hexadecimal digits, a dot, mixed characters.
-_DOTTED = re.compile(r"(?<![A-Za-z0-9_.-])[0-9a-f]{32,40}\.([A-Za-z0-9]{10,40})(?![A-Za-z0-9_.-]{2})")
+_DOTTED = r"(?<![A-Za-z0-9_.-])[0-9a-f]{32,40}\.([A-Za-z0-9]{10,40})(?![A-Za-z0-9_.-]{2})"
 _URL_USER = re.compile(r"[^\s:/@\"'<>`\\]{0,100}:([^\s/@\"'<>`\\]{1,300})@[A-Za-z0-9\[_.%-]")
-_BEARER = re.compile(r"(?i)\bbearer(?:[ \t]|%20){1,4}([A-Za-z0-9_.~+/-]{16,4000}={0,2})")
-_BASIC = re.compile(r"(?i)\bbasic(?:[ \t]|%20){1,4}([A-Za-z0-9+/_-]{8,1000}={0,2})")
-_HEADER = re.compile(
+_BEARER = r"(?i)\bbearer(?:[ \t]|%20){1,4}([A-Za-z0-9_.~+/-]{16,4000}={0,2})"
+_BASIC = r"(?i)\bbasic(?:[ \t]|%20){1,4}([A-Za-z0-9+/_-]{8,1000}={0,2})"
+_HEADER = (
     r"(?i)\bauthorization[\"']?[ \t]{0,4}[:=,][ \t]{0,4}[\"']?(?:(?:token|apikey|key|ssws|bot)[ \t]{1,4})?"
     r"([A-Za-z0-9_.~+/=:-]{12,4000})"
 )
-_CURL_USER = re.compile(
+_CURL_USER = (
     r"\bcurl\b[^\n]{0,200}?[ \t](?:-u|--user)[ \t=]{0,2}[\"']?[^\s:\"']{1,100}:([^\s\"']{1,200})"
 )
-_NETRC = re.compile(r"\blogin\s{1,8}\S{1,200}\s{1,8}password\s{1,8}(\S{4,200})")
-_NPMRC = re.compile(r"(?<![A-Za-z0-9])_auth[ \t]{0,4}=[ \t]{0,4}[\"']?([A-Za-z0-9+/]{12,400}={0,2})")
+_NETRC = r"\blogin\s{1,8}\S{1,200}\s{1,8}password\s{1,8}(\S{4,200})"
+_NPMRC = r"(?<![A-Za-z0-9])_auth[ \t]{0,4}=[ \t]{0,4}[\"']?([A-Za-z0-9+/]{12,400}={0,2})"
 
-# kind, a piece of text without which it can't occur (lower case), pattern (its group 1, if any, is the secret).
-_FRAMES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+# kind, text (lower case) without which it can't occur, pattern (its group 1, if any, is the secret).
+_FRAMES: tuple[tuple[str, str, str], ...] = (
     ("jwt", "eyj", _JWT),
     ("telegram_token", ":aa", _TELEGRAM),
     ("terraform_token", ".atlasv1.", _TERRAFORM),
@@ -170,23 +179,24 @@ _FRAMES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 
 def _framed(text: str) -> Iterator[Finding]:
     lowered = text.lower()
-    for kind, gate, pattern in _FRAMES:
+    for kind, gate, source in _FRAMES:
         if gate not in lowered:
             continue
+        pattern = _pattern(source)
         for hit in pattern.finditer(text):
             group = 1 if pattern.groups else 0
             value = hit.group(group)
             if not _is_filler(value) and not _is_words(value) and not _is_reference(value):
                 yield Finding(kind, hit.start(group), hit.end(group))
     if "." in text:
-        for hit in _DISCORD.finditer(text):
+        for hit in _pattern(_DISCORD).finditer(text):
             if _decoded(hit.group(1)).isdigit():
                 yield Finding("discord_token", hit.start(), hit.end())
-        for hit in _DOTTED.finditer(text):
+        for hit in _pattern(_DOTTED).finditer(text):
             if _classes(hit.group(1)) == 3:
                 yield Finding("api_key", hit.start(), hit.end())
     if "basic" in lowered:
-        for hit in _BASIC.finditer(text):
+        for hit in _pattern(_BASIC).finditer(text):
             user, colon, password = _decoded(hit.group(1)).partition(b":")
             if colon and password and user + password and (user + password).isascii():
                 yield Finding("basic_auth", hit.start(1), hit.end(1))

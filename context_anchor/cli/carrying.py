@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from context_anchor.anchors.scope import AnyScope
@@ -33,13 +32,14 @@ def export(options: argparse.Namespace) -> Outcome:
     text = json.dumps(document, indent=2)
     if options.output is None:
         return Outcome(document, text, notes=notes)
-    path = Path(options.output)
     try:
+        path = terminal.path_of(options.output)
         atomic.replace_bytes(str(path.absolute()), text.encode("ascii") + b"\n", durable=True)
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         raise StoreUnavailableError(
-            f"the export can't be written to {path}: {reason}", hint="Name another file with --output."
+            f"the export can't be written to {terminal.one_line(options.output)}: {reason}",
+            hint="Name another file with --output.",
         ) from problem
     count = _anchors_in(document)
     summary = {"output": str(path.absolute()), "anchors": count, "scopes": len(_parts(document))}

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 
 _GAP = "  "
-_LEAST_LAST = 12
+_LEAST_LAST = 16
 
 
 def display_width(text: str) -> int:

@@ -35,7 +35,7 @@ def edit(options: argparse.Namespace) -> Outcome:
     """
     counter = places.open_counter()
     place = places.find_place(counter, options)
-    scope, anchor = places.chosen_anchor(counter, places.scopes_of(place, options), options, partial=True)
+    scope, anchor = places.chosen_anchor(counter, place, options, partial=True)
     command = editor_command(os.environ)
     # Made by the owner for the owner alone; the name ends in .md so that editors colour it.
     folder = Path(tempfile.mkdtemp(prefix="context-anchor-"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 from context_anchor.cli import exit_codes, terminal
@@ -18,12 +17,14 @@ DEBUG = "CONTEXT_ANCHOR_DEBUG"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (see `exit_codes`); never raises for bad input."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = terminal.words_of_process() if argv is None else list(argv)
     as_json = "--json" in _before_dashes(words)
     try:
         return _run(words, as_json)
     except ContextAnchorError as error:
-        return _tell(error.code, error.message, error.hint, exit_codes.exit_code(error), as_json)
+        # Every command that can meet a secret has the option; the store's advice is for all its callers.
+        more = " Or add --allow-secret." if error.code == "secret_refused" else ""
+        return _tell(error.code, error.message, error.hint + more, exit_codes.exit_code(error), as_json)
     except BrokenPipeError:
         terminal.give_up_output()
         return exit_codes.READER_GONE
@@ -31,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exit_codes.INTERRUPTED
     except Exception as problem:  # noqa: BLE001 - a defect must end with its own code and one document
         if os.environ.get(DEBUG):
+            import traceback
+
             terminal.say(traceback.format_exc())
         message = f"internal error: {type(problem).__name__}: {problem}"
         return _tell("internal", message, f"Set {DEBUG}=1 to see where.", exit_codes.INTERNAL, as_json)

@@ -133,7 +133,7 @@ def unpin(options: argparse.Namespace) -> Outcome:
         scope = places.scope_to_write(place, options)
         result = counter.store.unpin(scope, actor=places.ACTOR, clear_all=True)
     else:
-        scope, anchor = places.chosen_anchor(counter, places.scopes_of(place, options), options)
+        scope, anchor = places.chosen_anchor(counter, place, options)
         result = counter.store.unpin(scope, actor=places.ACTOR, anchor_id=anchor.id)
     document = {
         "removed": [views.anchor_json(anchor, scope) for anchor in result.removed],

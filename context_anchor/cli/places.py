@@ -16,6 +16,7 @@ from context_anchor.anchors.scope import AnyScope, SessionScope, WorkspaceScope
 from context_anchor.anchors.sessions import ResolvedSession, resolve_session
 from context_anchor.anchors.store import AnchorStore
 from context_anchor.anchors.text import shorten
+from context_anchor.cli.terminal import path_of
 from context_anchor.errors import (
     AnchorNotFoundError,
     ContextAnchorError,
@@ -118,7 +119,7 @@ def _here(counter: Counter) -> tuple[WorkspaceScope | None, ContextAnchorError |
 
 def find_workspace(counter: Counter, named: str) -> WorkspaceScope:
     """Return the workspace of a folder, or of an id or 8 or more characters of one."""
-    if named.startswith(_WORKSPACE_ID) and len(named) >= _LEAST_ID and not Path(named).exists():
+    if named.startswith(_WORKSPACE_ID) and len(named) >= _LEAST_ID and not _exists(named):
         known = known_workspaces(counter)
         fits = [scope for scope in known.values() if scope.workspace_id.startswith(named)]
         if len(fits) == 1:
@@ -131,10 +132,17 @@ def find_workspace(counter: Counter, named: str) -> WorkspaceScope:
     return WorkspaceScope(*workspaces.resolve(counter.data, folder))
 
 
+def _exists(named: str) -> bool:
+    try:
+        return path_of(named).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def existing_folder(named: str) -> str:
     """Return a folder's absolute path; raises WorkspaceUnknownError."""
     try:
-        folder = Path(named).expanduser()
+        folder = path_of(named).expanduser()
         if named and folder.is_dir():
             return str(folder.absolute())
     except (OSError, ValueError, RuntimeError) as problem:
@@ -252,6 +260,13 @@ def scope_to_write(place: Place, options: argparse.Namespace) -> AnyScope:
     return place.scopes(None)[0]
 
 
+def unsure(place: Place, options: argparse.Namespace, what: str) -> tuple[str, ...]:
+    """Return a note on the session's anchors that are left out because several sessions are live."""
+    if options.scope or place.session or not isinstance(place.session_problem, SessionAmbiguousError):
+        return ()
+    return (f"several sessions are live here, so only the workspace's anchors {what} (else: --session ID)",)
+
+
 def said(place: Place, scope: AnyScope) -> str:
     """Return how messages name a scope and how it was chosen."""
     if isinstance(scope, SessionScope) and place.how not in ("none", "named"):
@@ -266,13 +281,14 @@ def notes_of(counter: Counter, place: Place, *more: Sequence[str]) -> tuple[str,
 
 
 def chosen_anchor(
-    counter: Counter, scopes: Sequence[AnyScope], options: argparse.Namespace, *, partial: bool = False
+    counter: Counter, place: Place, options: argparse.Namespace, *, partial: bool = False
 ) -> tuple[AnyScope, Anchor]:
     """Return the anchor that the options name, and its scope.
 
     A bare word is an id if one fits, else a title. Raises AnchorNotFoundError, AmbiguousTitleError,
     UsageError.
     """
+    scopes = scopes_of(place, options)
     anchor_id, title, word = options.id, options.title, options.anchor
     if word is not None and (anchor_id is not None or title is not None):
         raise UsageError("the anchor was named twice", hint="Give an id or title once.")
@@ -284,7 +300,11 @@ def chosen_anchor(
     if anchor_id is None and title is None:
         raise UsageError("no anchor was named", hint="Give its id or title, or --all.")
     one_selector(anchor_id, title, False)
-    anchor = counter.store.find(scopes, anchor_id=anchor_id, title=title, partial=partial)
+    try:
+        anchor = counter.store.find(scopes, anchor_id=anchor_id, title=title, partial=partial)
+    except AnchorNotFoundError as problem:
+        more = "".join(f" Note: {note}." for note in unsure(place, options, "were looked at"))
+        raise AnchorNotFoundError(problem.message, hint=problem.hint + more) from None
     for scope, found in held.items():
         if scope.kind == anchor.scope and any(one.id == anchor.id for one in found):
             return scope, anchor

@@ -45,7 +45,8 @@ def list_anchors(options: argparse.Namespace) -> Outcome:
         lines += ["", *footer]
     pairs = _each(wanted) if options.all else ordered
     plain = columns.plain([views.plain_row(anchor, scope) for scope, anchor in pairs])
-    notes = places.notes_of(counter, place, *(snapshot.notices for _, snapshot in held))
+    unsure = () if options.all else places.unsure(place, options, "are shown")
+    notes = places.notes_of(counter, place, unsure, *(snapshot.notices for _, snapshot in held))
     return Outcome(document, "\n".join(lines), plain, notes)
 
 
@@ -134,17 +135,19 @@ def get(options: argparse.Namespace) -> Outcome:
     """Print one anchor in full, or with --all every anchor."""
     counter = places.open_counter()
     place = places.find_place(counter, options)
-    scopes = places.scopes_of(place, options)
+    more: tuple[str, ...] = ()
     if options.all:
         if options.id is not None or options.title is not None or options.anchor is not None:
             raise UsageError("--all was given with an anchor", hint="Leave one of them out.")
+        scopes = places.scopes_of(place, options)
+        more = places.unsure(place, options, "are shown")
         pairs = _together({scope: list(counter.store.read(scope).anchors) for scope in scopes})
         document: dict[str, Any] = {"anchors": [views.anchor_json(anchor, scope) for scope, anchor in pairs]}
     else:
-        pairs = [places.chosen_anchor(counter, scopes, options, partial=True)]
+        pairs = [places.chosen_anchor(counter, place, options, partial=True)]
         document = {"anchor": views.anchor_json(pairs[0][1], pairs[0][0])}
     if options.content_only:
         text = "\n\n".join(anchor.content for _, anchor in pairs)
     else:
         text = "\n\n\n".join(views.in_full(anchor, scope, counter.now) for scope, anchor in pairs)
-    return Outcome(document, text or "Nothing is pinned.", text, places.notes_of(counter, place))
+    return Outcome(document, text or "Nothing is pinned.", text, places.notes_of(counter, place, more))

@@ -229,7 +229,7 @@ def _old_workspace(counter: places.Counter, named: str) -> WorkspaceScope:
         raise WorkspaceUnknownError("the former folder has no name", hint="See: context-anchor workspaces")
     by_id = [scope for scope in known.values() if len(named) >= 8 and scope.workspace_id.startswith(named)]
     try:
-        path = Path(named).expanduser()
+        path = terminal.path_of(named).expanduser()
         texts = {os.path.normcase(str(path.absolute())), os.path.normcase(str(path.resolve()))}
     except (OSError, ValueError, RuntimeError):
         texts = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -31,6 +32,29 @@ def one_line(text: str) -> str:
     return " ".join(harmless(text).split())
 
 
+def words_of_process() -> list[str]:
+    """Return this process's arguments; bytes that a C locale could not decode are read as UTF-8."""
+    return [word if word.isascii() else _redecoded(word) for word in sys.argv[1:]]
+
+
+def _redecoded(word: str) -> str:
+    if not _SURROGATE.search(word):
+        return word
+    try:
+        return os.fsencode(word).decode("utf-8")
+    except UnicodeError:
+        return word  # no UTF-8 either: what is pinned is cleaned, a path may be just that
+
+
+def path_of(text: str) -> Path:
+    """Return the path that an argument names, also where the locale has no name for its characters."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        text = os.fsdecode(text.encode("utf-8", "surrogateescape"))
+    return Path(text)
+
+
 def is_terminal(stream: TextIO | None) -> bool:
     """Tell whether a stream is a terminal; a closed or missing one is none."""
     try:
@@ -50,12 +74,18 @@ def write(text: str, stream: TextIO | None = None) -> None:
     if stream is None:
         return  # started without streams, as by a desktop
     raw = getattr(stream, "buffer", None)
-    if raw is None:
-        stream.write(text.encode("utf-8", "replace").decode("utf-8"))
-    else:
+    try:
+        if raw is None:
+            stream.write(text.encode("utf-8", "replace").decode("utf-8"))
+        else:
+            stream.flush()
+            raw.write(text.encode("utf-8", "replace"))
         stream.flush()
-        raw.write(text.encode("utf-8", "replace"))
-    stream.flush()
+    except OSError as problem:
+        # Windows says EINVAL where a pipe's reader is gone.
+        if os.name == "nt" and problem.errno == errno.EINVAL:
+            raise BrokenPipeError(errno.EPIPE, "the reader of the output is gone") from problem
+        raise
 
 
 def write_lines(text: str, stream: TextIO | None = None) -> None:
@@ -103,7 +133,7 @@ def read_text(source: str, what: str) -> str:
     name = "standard input" if source == "-" else one_line(source)
     try:
         if source != "-":
-            with Path(source).open("rb") as file:
+            with path_of(source).open("rb") as file:
                 data = file.read(MAX_INPUT_BYTES + 1)
         elif sys.stdin is None:
             data = b""
