@@ -25,7 +25,7 @@ from context_anchor.server.caller import Place
 from context_anchor.wire import atomic, paths, quickjson, registry
 from context_anchor.wire import workspace as workspace_records
 
-_SESSION_HEAD = ("SESSION", "HOST", "STATE", "SEEN", "ANCHORS", "DELIVERED", "WORKSPACE")
+_SESSION_HEAD = ("SESSION", "HOST", "STATE", "SEEN", "ANCHORS", "LAST INJECTION", "WORKSPACE")
 _WORKSPACE_HEAD = ("WORKSPACE", "ANCHORS", "SESSIONS", "SEEN", "ROOT")
 _LOCK_WAIT_S = 5.0
 
@@ -56,13 +56,21 @@ def sessions(options: argparse.Namespace) -> Outcome:
             row["state"],
             row["seen_at"] or "-",
             str(row["anchors"]),
-            row["delivery"]["at"] if row["delivery"] else "-",
+            _injection(row["delivery"]),
             terminal.one_line(row["workspace_root"]) or "-",
         )
         for row in rows
     ]
     text = columns.table(_SESSION_HEAD, cells, terminal.width(), right=(4,)) if cells else _no_sessions(wanted)
     return Outcome({"sessions": rows}, text, columns.plain(cells), places.notes_of(counter, place))
+
+
+def _injection(delivery: dict[str, Any] | None) -> str:
+    """Return when anchors were last handed to the host, and whether the model has seen them."""
+    if delivery is None:
+        return "-"
+    seen = {"yes": "delivered", "no": "not seen yet"}.get(str(delivery["delivered"]), "unconfirmed")
+    return f"{delivery['at']} {seen}"
 
 
 def _no_sessions(wanted: object) -> str:

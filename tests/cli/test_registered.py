@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Desk
+from context_anchor.wire import marks
 
 
 def test_sessions_of_this_workspace_are_listed_newest_first_with_their_state(ca: Desk) -> None:
@@ -25,6 +26,15 @@ def test_sessions_of_this_workspace_are_listed_newest_first_with_their_state(ca:
     lines = ca("sessions").out.splitlines()
     assert lines[0].split("\t")[:3] == ["22222222-bbbb", "claude-code", "live"]
     assert len(ca("sessions", "--workspace", str(ca.home), "--json").json["sessions"]) == 1
+
+
+@pytest.mark.parametrize(("told", "shown"), [("yes", "delivered"), ("no", "not seen yet"), ("unknown", "unconfirmed")])
+def test_a_sessions_last_injection_is_shown_with_what_is_known_of_it(ca: Desk, told: str, shown: str) -> None:
+    session = ca.open_session("11111111-aaaa")
+    state = marks.new()
+    state["last_receipt"] = {"id": "r-0123456789", "at": 1_800_000_000.0, "tokens": 9, "delivered": told}
+    marks.save(str(ca.data), "claude-code", session, state)
+    assert ca("sessions").out.split("\t")[5] == f"2027-01-15T08:00:00Z {shown}"
 
 
 def test_sessions_that_only_have_anchors_are_listed_with_all(ca: Desk) -> None:
