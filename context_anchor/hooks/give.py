@@ -79,10 +79,13 @@ def recovery(visit: Any, provisional: bool = False) -> str:
     entries = visit.entries()
     before = marks["recovery"]
     tries = before.get("tries", 0) if before.get("state") == "again" else 0
+    # Answers from before this moment may reach the disk late and prove nothing about it.
+    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(visit.now)) + ".%03d" % int(visit.now % 1 * 1000)
     if not entries:
         # What the session was told at its start went with the compaction, its id among it.
         text = bundle(visit, "start", texts.nothing_pinned(visit.host.TOOL), entries)
-        marks["recovery"] = {"state": "provisional" if provisional else "done", "receipt": "", "shown": []}
+        marks["recovery"] = {"state": "provisional" if provisional else "done", "receipt": "", "shown": [],
+                             "since": since}
         return text
     recap = (env.get("CONTEXT_ANCHOR_POST_COMPACT_RECAP") or "").strip().lower() not in ("0", "false", "no", "off")
     kind = "provisional" if provisional else "recovery"
@@ -93,11 +96,9 @@ def recovery(visit: Any, provisional: bool = False) -> str:
     receipt = marks["last_receipt"]
     receipt["kind"] = "recovery"
     marks["recovery"] = {"state": "provisional" if provisional else "handed", "receipt": receipt["id"],
-                         "tries": tries + 1}
+                         "tries": tries + 1, "since": since}
     if provisional:
         marks["recovery"]["shown"] = visit.given
-        # Answers from before this moment may reach the disk late and prove nothing about it.
-        marks["recovery"]["since"] = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(visit.now))
     return text
 
 
@@ -114,8 +115,8 @@ def nudge(visit: Any) -> str:
     """Return the reminder to pin when a level of pressure is newly reached, else ''."""
     marks = visit.marks
     tokens = marks["tokens"]
-    if tokens is None:
-        return ""
+    if tokens is None or marks["recovery"].get("state") == "provisional":
+        return ""  # not known until the model has answered
     visit.refresh_threshold(cheap=True)
     level = pressure.due(tokens, marks["window_threshold"], visit.env, marks["nudged"], marks["nudges"])
     if not level:
