@@ -28,7 +28,9 @@ def test_sessions_of_this_workspace_are_listed_newest_first_with_their_state(ca:
     assert len(ca("sessions", "--workspace", str(ca.home), "--json").json["sessions"]) == 1
 
 
-@pytest.mark.parametrize(("told", "shown"), [("yes", "delivered"), ("no", "not seen yet"), ("unknown", "unconfirmed")])
+@pytest.mark.parametrize(
+    ("told", "shown"), [("yes", "delivered"), ("no", "not seen yet"), ("unknown", "unconfirmed")]
+)
 def test_a_sessions_last_injection_is_shown_with_what_is_known_of_it(ca: Desk, told: str, shown: str) -> None:
     session = ca.open_session("11111111-aaaa")
     state = marks.new()
