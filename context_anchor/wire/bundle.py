@@ -106,6 +106,8 @@ def missing_refs(entries: list[dict[str, Any]]) -> list[str]:
         for ref in entry.get("refs") or ():
             if looks >= _STAT_LIMIT or time.monotonic() > deadline:
                 return gone
+            if ref.startswith(("\\\\", "//")):
+                continue  # another machine's share may take seconds to answer
             looks += 1
             if not os.path.exists(ref) and ref not in gone:
                 gone.append(ref)

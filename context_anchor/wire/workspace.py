@@ -92,7 +92,8 @@ def identity_of(root: str) -> str:
     text = os.path.normcase(root)
     if sys.platform == "darwin":
         text = text.lower()  # the usual macOS volume ignores case; getcwd may give either spelling
-    return "w-" + paths.fnv1a_128(text.encode("utf-8", "surrogatepass"))
+    # The name's own bytes: in a C locale they come undecoded, and the id must be the same there.
+    return "w-" + paths.fnv1a_128(os.fsencode(text))
 
 
 def identify(folder: str) -> tuple[str, str]:
