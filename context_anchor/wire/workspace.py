@@ -93,7 +93,11 @@ def identity_of(root: str) -> str:
     if sys.platform == "darwin":
         text = text.lower()  # the usual macOS volume ignores case; getcwd may give either spelling
     # The name's own bytes: in a C locale they come undecoded, and the id must be the same there.
-    return "w-" + paths.fnv1a_128(os.fsencode(text))
+    try:
+        raw = os.fsencode(text)
+    except UnicodeError:  # no name that a file system could hold
+        raw = text.encode("utf-8", "surrogatepass")
+    return "w-" + paths.fnv1a_128(raw)
 
 
 def identify(folder: str) -> tuple[str, str]:
