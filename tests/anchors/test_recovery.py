@@ -37,18 +37,26 @@ def failing(at: int, raising: BaseException) -> Iterator[list[str]]:
     calls: list[str] = []
     real = {name: getattr(os, name) for name in CALLS}
 
+    locks: set[object] = set()  # the lock's own descriptors: a real end of the process would free them
+
     def wrap(name: str) -> Callable[..., object]:
         def call(*args: object, **more: object) -> object:
-            if name == "open" and not int(args[1]) & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):  # type: ignore[call-overload]
-                return real[name](*args, **more)
-            if ".lock" in str(args[0]):
+            if name == "open":
+                if ".lock" in str(args[0]) or not int(args[1]) & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):  # type: ignore[call-overload]
+                    found = real[name](*args, **more)
+                    (locks.add if ".lock" in str(args[0]) else locks.discard)(found)
+                    return found
+            elif args[0] in locks:
                 return real[name](*args, **more)
             calls.append(name)
-            if len(calls) != at:
-                return real[name](*args, **more)
-            if name == "write":
-                real[name](args[0], bytes(args[1])[: len(bytes(args[1])) // 2])  # type: ignore[call-overload]
-            raise raising
+            if len(calls) == at:
+                if name == "write":
+                    real[name](args[0], bytes(args[1])[: len(bytes(args[1])) // 2])  # type: ignore[call-overload]
+                raise raising
+            result = real[name](*args, **more)
+            if name == "open":
+                locks.discard(result)
+            return result
 
         return call
 
