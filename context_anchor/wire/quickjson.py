@@ -78,6 +78,9 @@ def decode_prefix(source: str | bytes, at: int = 0) -> tuple[Any, int]:
         raise ValueError("no JSON value at character %d" % at) from None
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
+    except SystemError:
+        # The C scanner looks for json.decoder's error class and finds that module not imported.
+        raise ValueError("not JSON at or after character %d" % at) from None
 
 
 def loads(source: str | bytes) -> Any:

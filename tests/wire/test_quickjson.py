@@ -146,6 +146,24 @@ def test_without_the_c_scanner_the_results_are_the_same(value: object) -> None:
         quickjson._scan, quickjson._quote = scan, quote
 
 
+BROKEN = ['{"torn', '{"a":', '{"a" 1}', '{"a":1,}', "[1,]", '["\\u12"]', '"\\x"', "{1:2}", "[1 2]", "", "nul", "[" * 5000]
+
+
+def test_broken_text_is_a_value_error_in_a_process_that_never_imported_json_too() -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from context_anchor.wire import quickjson as q\n"
+        "assert 'json' not in sys.modules\n"
+        "for text in sys.argv[2:]:\n"
+        "    try: print(repr(q.loads(text)))\n"
+        "    except ValueError: print('refused')\n"
+    )
+    out = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, str(ROOT), *BROKEN], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.split() == ["refused"] * len(BROKEN)
+
+
 def test_the_c_scanner_is_in_use_on_this_interpreter_without_the_json_module() -> None:
     if sys.implementation.name != "cpython":
         pytest.skip("the C scanner is CPython's")
