@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
 
-from context_anchor.errors import EnvironmentSetupError
-from context_anchor.install import environment
+from context_anchor.install import environment, source
 
 from .claude_code import anchors
 from .claude_code.anchors import blocks, pinning_chat, receipts
 from .claude_code.client import ClaudeCode
+from .claude_code.model import Reply
 from .test_claude_code import RULE, both
 
 MARKETPLACE = "context-anchor"
@@ -59,23 +62,42 @@ def test_pins_outlive_the_plugin_installed_from_a_marketplace_in_a_folder(
         assert anchors.SERVER not in {server["name"] for server in without.init["mcp_servers"]}
 
 
-@pytest.fixture(scope="session")
-def prepared_data(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder whose private environment is made already: the one step that needs a registry."""
-    data = tmp_path_factory.mktemp("data")
-    try:
-        environment.ensure(data, plugin, package=True)
-    except EnvironmentSetupError as problem:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"no private environment without a package registry: {problem}")
+@pytest.fixture
+def lent_data(plugin: Path, tmp_path: Path) -> Path:
+    """A data folder with a private environment as the installer leaves it, without asking a registry.
+
+    It borrows the packages of the interpreter the tests run with; that pip fills such an environment
+    is tried where the installer is tested by itself.
+    """
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    folder = environment.folder_of(data)
+    venv.create(folder, with_pip=False)
+    (borrowed,) = (
+        folder.glob("lib/*/site-packages") if sys.platform != "win32" else folder.glob("Lib/site-packages")
+    )
+    paths = f"{sysconfig.get_path('purelib')}\n{plugin}\n"
+    (borrowed / "borrowed.pth").write_text(paths, encoding="utf-8")
+    command = environment.command_of(folder)
+    python = environment.python_of(folder)
+    command.write_text(f"#!/bin/sh\nexec '{python}' -m context_anchor \"$@\"\n", encoding="utf-8")
+    command.chmod(0o755)
+    product = source.find(plugin / "context_anchor")
+    record = {
+        "format": environment.FORMAT,
+        "version": product.version,
+        "requirements": list(product.requirements()),
+        "python": sys.executable,
+        "package": product.fingerprint(),
+    }
+    (folder / environment.MARKER).write_text(json.dumps(record), encoding="utf-8")
     return data
 
 
 def test_the_installer_puts_the_plugin_in_and_takes_it_out_and_the_pins_stay(
-    client: Path, plugin: Path, prepared_data: Path, tmp_path: Path
+    client: Path, plugin: Path, lent_data: Path, tmp_path: Path
 ) -> None:
-    with ClaudeCode(client, tmp_path) as host:
+    with ClaudeCode(client, tmp_path / "host") as host:
         programs = tmp_path / "programs"
         programs.mkdir()
         if sys.platform == "win32":
@@ -83,22 +105,41 @@ def test_the_installer_puts_the_plugin_in_and_takes_it_out_and_the_pins_stay(
         else:
             (programs / "claude").symlink_to(client)
         host.environment["PATH"] = os.pathsep.join([str(programs), host.environment["PATH"]])
-        installer = [sys.executable, str(plugin / "scripts" / "install.py"), "--host", "claude-code"]
-        host.environment["CONTEXT_ANCHOR_DATA_DIR"] = str(prepared_data)
-        for _ in range(2):  # a second run changes nothing
-            done = host.run(*installer, seconds=180)
+        host.data = lent_data
+        named = {"CONTEXT_ANCHOR_DATA_DIR": str(lent_data), "PIP_RETRIES": "0"}
+        settings = host.home / ".claude" / "settings.json"
+        settings.parent.mkdir()
+        settings.write_text('{"permissions": {"allow": ["Bash(ls:*)"]}}', encoding="utf-8")
+
+        def install(*words: str) -> str:
+            command = [sys.executable, str(plugin / "scripts" / "install.py"), "--host", "claude-code", *words]
+            done = host.run(*command, seconds=180, env=named)
             assert done.returncode == 0, done.stdout + done.stderr
-        del host.environment["CONTEXT_ANCHOR_DATA_DIR"]  # the installed copy remembers where the data are
-        host.data = prepared_data
-        chat, turn = pinning_chat(host, RULE)
+            return done.stdout
+
+        install("--allow-mcp", "--no-proof")
+        report = json.loads(install("--allow-mcp", "--json"))
+        assert [found["changed"] for found in report["hosts"]] == [False], "a second time changes nothing"
+        wrong = [f for f in report["findings"] if f["level"] not in ("ok", "info")]
+        assert not wrong, wrong
+        assert {played["host"] for played in report["demo"]} >= {"claude-code"}
+        allowed = json.loads(settings.read_text(encoding="utf-8"))["permissions"]["allow"]
+        assert allowed[0] == "Bash(ls:*)"
+        assert len(allowed) == 2
+
+        chat = host.chat()  # without CONTEXT_ANCHOR_DATA_DIR: the installed copy knows where the data are
+        host.model.plan(Reply("I pin.", (RULE,), tokens=30_000), Reply("Pinned."))
+        turn = chat.say("Pin.")
         anchors.assert_sound(host, turn)
+        assert anchors.titles(host, turn.session_id) == {"Never touch billing"}
+        chat.say("Go on.")
         assert chat.say("/compact").compacted
         chat.say("Go on.")
         assert blocks(host.model.main[-1], "BILLING-RULE") == 1
         chat.close()
-        host.environment["CONTEXT_ANCHOR_DATA_DIR"] = str(prepared_data)
-        done = host.run(*installer, "--uninstall")
-        assert done.returncode == 0, done.stdout + done.stderr
+
+        install("--uninstall")
         assert anchors.titles(host, turn.session_id) == {"Never touch billing"}
+        assert json.loads(settings.read_text(encoding="utf-8"))["permissions"]["allow"] == ["Bash(ls:*)"]
         gone = host.chat().say("Hello.")
         assert anchors.SERVER not in {server["name"] for server in gone.init["mcp_servers"]}

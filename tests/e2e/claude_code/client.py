@@ -116,12 +116,14 @@ class ClaudeCode:
         """Run one client command, such as ``plugin validate``, to its end."""
         return self.run(str(self.client), *arguments, seconds=seconds)
 
-    def run(self, *command: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
-        """Run any program in this home, with the client's environment."""
+    def run(
+        self, *command: str, seconds: float = 60, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run any program in this home, with the client's environment and what ``env`` adds."""
         return subprocess.run(
             command,
             cwd=self.project,
-            env=self.environment,
+            env={**self.environment, **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
