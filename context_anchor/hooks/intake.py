@@ -50,15 +50,21 @@ def read_payload(fd: int) -> tuple[dict[str, Any], str]:
     if raw[:3] == b"\xef\xbb\xbf":
         raw = raw[3:]
     if size > KEEP_BYTES:
-        found = leading_fields(raw)
+        found = _proper(leading_fields(quickjson.frugal_text(raw)), size)
         return found, "" if found else "payload of %d bytes is not a JSON object" % size
     try:
-        value = quickjson.loads(raw)
+        value = quickjson.loads(quickjson.frugal_text(raw))
     except ValueError as problem:
         return {}, "payload is not JSON: %s" % problem
     if not isinstance(value, dict):
         return {}, "payload is not a JSON object"
-    return value, ""
+    return _proper(value, size), ""
+
+
+def _proper(fields: dict[str, Any], size: int) -> dict[str, Any]:
+    if size <= quickjson.LONG_BYTES:
+        return fields
+    return {quickjson.proper(name): quickjson.proper(value) for name, value in fields.items()}
 
 
 def _looks_whole(kept: list[bytes]) -> bool:
@@ -85,9 +91,8 @@ def _next(fd: int, wait_s: float) -> bytes | None:
         return b""  # stdin is closed
 
 
-def leading_fields(raw: bytes) -> dict[str, Any]:
+def leading_fields(text: str) -> dict[str, Any]:
     """Return the fields of a JSON object that are whole in its first part."""
-    text = raw.decode("utf-8", "ignore")
     at = text.find("{") + 1
     found: dict[str, Any] = {}
     if not at or text[: at - 1].strip():

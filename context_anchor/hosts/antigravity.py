@@ -89,8 +89,9 @@ def read_line(line: bytes, at_start: bool = False) -> Iterator[tuple[Any, ...]]:
     """
     if not all(field in line for field in _FIELDS):
         return
+    text = quickjson.frugal_text(line)
     try:
-        value, _ = quickjson.decode_prefix(line)
+        value, _ = quickjson.decode_prefix(text)
     except ValueError:
         return
     if not isinstance(value, dict):
@@ -118,7 +119,7 @@ def read_line(line: bytes, at_start: bool = False) -> Iterator[tuple[Any, ...]]:
         if context:
             yield ("sample", "", context, index)
         if b"receipt r-" in line:
-            yield from _traces(line.decode("utf-8", "replace"))
+            yield from _traces(text)
 
 
 def _traces(text: str) -> Iterator[tuple[str, str]]:

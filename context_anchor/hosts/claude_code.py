@@ -100,7 +100,7 @@ def read_line(line: bytes, at_start: bool = False) -> Iterator[tuple[Any, ...]]:
     if not any(marker in line for marker in _MARKERS):
         return
     at = 0
-    text = line.decode("utf-8", "replace")
+    text = quickjson.frugal_text(line)
     # Two records on one line were seen where a file without a last newline was appended to.
     for _ in range(4):
         try:

@@ -15,6 +15,7 @@ except ImportError:  # another Python implementation
     _make_scanner = None  # type: ignore[assignment,misc]
     _quote = None  # type: ignore[assignment]
 
+LONG_BYTES = 65536
 _SPACE = " \t\n\r"
 _CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -54,6 +55,30 @@ def _text(source: str | bytes) -> str:
     if isinstance(source, str):
         return source
     return bytes(source).decode("utf-8", "replace")
+
+
+def frugal_text(raw: bytes) -> str:
+    """Return UTF-8 bytes as text, above 64 KB with one character a byte.
+
+    A single wide character makes a whole text four times as large, and a hook's memory is bounded. JSON's
+    own signs are ASCII and mean the same either way; `proper` gives a string its characters back.
+    """
+    return raw.decode("latin-1") if len(raw) > LONG_BYTES else raw.decode("utf-8", "replace")
+
+
+def proper(value: Any) -> Any:
+    """Return a string, or a list's strings, of a `frugal_text` with the characters that its bytes stand for.
+
+    Strings above 8,192 bytes are no names or paths and stay as they are.
+    """
+    if isinstance(value, list):
+        return [proper(item) for item in value]
+    if not isinstance(value, str) or value.isascii() or len(value) > 8192:
+        return value
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return value  # it was written with escapes
 
 
 def decode_prefix(source: str | bytes, at: int = 0) -> tuple[Any, int]:

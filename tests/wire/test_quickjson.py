@@ -101,6 +101,23 @@ def test_a_byte_order_mark_before_a_document_is_no_fault() -> None:
     assert quickjson.loads(b'\xef\xbb\xbf{"a":1}') == {"a": 1}
 
 
+@given(st.text(max_size=30), st.booleans())
+def test_a_long_text_is_read_in_a_byte_a_character_and_its_strings_are_put_right(text: str, filled: bool) -> None:
+    raw = json.dumps({"a": text, "b": [text], "c": "x" * 70_000 * filled}, ensure_ascii=False).encode()
+    frugal = quickjson.frugal_text(raw)
+    assert len(frugal) == len(raw) if filled else frugal == raw.decode()
+    value = quickjson.loads(frugal)
+    if filled:
+        value = {name: quickjson.proper(item) for name, item in value.items()}
+    assert value["a"] == text
+    assert value["b"] == [text]
+
+
+@pytest.mark.parametrize("value", ["é", "Ünï", "🙂", 5, None, {"é": 1}, ["é", 5]])
+def test_what_was_written_with_escapes_is_right_already(value: object) -> None:
+    assert quickjson.proper(value) == value
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000])
 def test_deep_nesting_is_a_value_error_and_no_crash(text: str) -> None:
     with pytest.raises(ValueError):
@@ -146,7 +163,9 @@ def test_without_the_c_scanner_the_results_are_the_same(value: object) -> None:
         quickjson._scan, quickjson._quote = scan, quote
 
 
-BROKEN = ['{"torn', '{"a":', '{"a" 1}', '{"a":1,}', "[1,]", '["\\u12"]', '"\\x"', "{1:2}", "[1 2]", "", "nul", "[" * 5000]
+BROKEN = [
+    '{"torn', '{"a":', '{"a" 1}', '{"a":1,}', "[1,]", '["\\u12"]', '"\\x"', "{1:2}", "[1 2]", "", "nul", "[" * 5000,
+]  # fmt: skip
 
 
 def test_broken_text_is_a_value_error_in_a_process_that_never_imported_json_too() -> None:
