@@ -58,8 +58,10 @@ def run_hook(
     prefix: tuple[str, ...] = (), timeout: float = 60, **more: Any,
 ) -> Ran:  # fmt: skip
     began = time.monotonic()
-    done = subprocess.run([*prefix, *command(host, event, hook)], input=stdin, capture_output=True, env=env, cwd=cwd,
-                          timeout=timeout, check=False, **more)  # fmt: skip
+    words = [*prefix, *command(host, event, hook)]
+    done = subprocess.run(
+        words, input=stdin, capture_output=True, env=env, cwd=cwd, timeout=timeout, check=False, **more
+    )
     return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
 
@@ -242,8 +244,8 @@ class Antigravity(Host):
     def payload(self, event: str, **fields: Any) -> dict[str, Any]:
         return {
             "conversationId": self.session, "workspacePaths": [str(self.project)],
-            "transcriptPath": str(self.transcript), "artifactDirectoryPath": str(self.folder), "modelName": "gemini",
-            **fields,
+            "transcriptPath": str(self.transcript), "artifactDirectoryPath": str(self.folder),
+            "modelName": "gemini", **fields,
         }  # fmt: skip
 
     def step(self, kind: str, content: str = "", **fields: Any) -> None:
