@@ -11,7 +11,9 @@ from .antigravity.host import Antigravity
 from .antigravity.model import OUTPUT_TOKENS, Reply
 from .test_antigravity import COMPACTS_AT, RULE
 
-RESTORED = "context-anchor receipt r-0123456789 | session s\n## [critical] T {a-1} (state, session)\n| \u00fc <b> &lt;x"
+RESTORED = (
+    "context-anchor receipt r-0123456789 | session s\n## [critical] T {a-1} (state, session)\n| \u00fc <b> &lt;x"
+)
 
 
 def test_the_runtime_shows_injected_steps_as_the_emulation_does(antigravity_python: Path, tmp_path: Path) -> None:

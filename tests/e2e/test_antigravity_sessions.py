@@ -64,7 +64,9 @@ def test_two_conversations_at_once_in_one_workspace_keep_their_pins_apart_emulat
         two.wait()
         full = Reply("full", STEP, tokens=COMPACTS_AT + 500)
         one.send("Work.", full, Reply("one", STEP, tokens=30_000), Reply("done", tokens=31_000))
-        two.send("Work.", Reply("a", STEP, tokens=90_000), Reply("b", STEP, tokens=91_000), Reply("c", tokens=92_000))
+        two.send(
+            "Work.", Reply("a", STEP, tokens=90_000), Reply("b", STEP, tokens=91_000), Reply("c", tokens=92_000)
+        )
         one.wait()
         two.wait()
         anchors.assert_sound(host)
@@ -188,7 +190,7 @@ def test_a_long_command_and_its_late_end_are_no_compaction_emulated(
 ) -> None:
     with Antigravity(antigravity_python, tmp_path) as host:
         chat = host.open()
-        big = shell("head -c 60000 /dev/zero | tr '\\\\0' x; echo")
+        big = shell("head -c 60000 /dev/zero | tr '\\0' x; echo")
         late = Call("run_command", {**shell("sleep 1; echo late").arguments, "WaitMsBeforeAsync": 100})
         chat.say(
             "Work.",
