@@ -132,8 +132,8 @@ def uninstall(host: Antigravity, *, dry_run: bool) -> Outcome:
     if not folder.is_dir():
         return Outcome(HOST, TITLE)
     if (folder / ".git").exists() or folder.is_symlink():
-        todo = (f"{folder} is a clone or a link of yours; remove it yourself to uninstall",)
-        return Outcome(HOST, TITLE, todo=todo)
+        advice = f"{folder} is a clone or a link of yours; remove it yourself to uninstall"
+        return Outcome(HOST, TITLE, todo=(advice,))
     if mirror.recorded(folder) is None:
         return Outcome(HOST, TITLE, todo=(f"{folder} was not written by this installer and is left alone",))
     if dry_run:

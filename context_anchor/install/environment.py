@@ -367,13 +367,6 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove(data_dir: str | Path) -> bool:
-    """Remove the environment; True when nothing is left of it."""
-    top = Path(data_dir) / "env"
-    _remove(top)
-    return not top.exists()
-
-
 def _say(log: TextIO | None, text: str) -> None:
     if log is not None:
         log.write(f"context-anchor: {text}\n")

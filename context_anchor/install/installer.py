@@ -115,7 +115,7 @@ def install(where: Machine, choice: Choice, say: Callable[[str], None]) -> Repor
         outcomes = _each(hosts, lambda name, host: _install_one(name, host, source, place, choice, where))
         return Report("dry-run", source.version, where.data, planned, outcomes)
     paths.ensure_folder(str(where.data))
-    say("preparing the private environment ...")
+    say("preparing the private environment (the first time takes up to a minute) ...")
     package_root = source.package.parent
     python = environment.ensure(where.data, package_root, where.log, package=True, base=base)
     place = render.Place(base.path, str(python), where.data)
@@ -310,8 +310,8 @@ def _permissions(
             return done
         if not choice.allow_mcp:
             names = ", ".join(missing)
-            hint = f"To allow our tools without a question: --allow-mcp, or add {names} to permissions.allow in {settings}"
-            todo = (*todo, hint)
+            where_to = f"permissions.allow in {settings}"
+            todo = (*todo, f"To allow our tools without a question: --allow-mcp, or add {names} to {where_to}")
         elif choice.dry_run:
             did = (*did, f"would add {', '.join(missing)} to permissions.allow in {settings}")
         else:

@@ -91,8 +91,12 @@ def find() -> Interpreter:
 
 
 def durable_path(executable: str) -> str:
-    """Return the path of an executable that lives longest: past environments and links, but not below a
-    folder that the next patch release of its package manager removes."""
+    """Return the path of an executable that lives longest.
+
+    It is past environments and links, but neither below a folder that the next patch release of its package
+    manager removes, nor named by a minor version where the plain name is the same file: that one outlives an
+    upgrade of the system (hooks run on any Python, and the server makes its environment anew).
+    """
     real = _past_environment(Path(executable).absolute())
     kept = re.match(r"(.*)/Cellar/([^/]+)/[^/]+/", real.as_posix())
     if kept:
@@ -100,7 +104,8 @@ def durable_path(executable: str) -> str:
             candidate = Path(kept.group(1), "opt", kept.group(2), folder, real.name)
             if _same(candidate, real):
                 return str(candidate)
-    return str(real)
+    plain = real.with_name("python3")
+    return str(plain if re.fullmatch(r"python3\.\d+", real.name) and _same(plain, real) else real)
 
 
 def _past_environment(path: Path) -> Path:

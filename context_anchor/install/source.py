@@ -44,8 +44,9 @@ class Source:
         if self.kind == "bundle":
             lines = (self.assets / REQUIREMENTS_FILE).read_text(encoding="utf-8").splitlines()
             return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
-        named = metadata.requires(DISTRIBUTION) or []
-        return tuple(text for text in named if "extra ==" not in text.replace("'", '"'))
+        for found in metadata.distributions(name=DISTRIBUTION, path=[str(self.package.parent)]):
+            return tuple(text for text in found.requires or () if "extra ==" not in text)
+        raise InstallError(f"{self.package} was installed without its metadata", hint="Reinstall the package.")
 
     def fingerprint(self) -> str:
         """Return a digest of the package's files: two copies of one version may differ in a clone."""
