@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from hooks.driver import Antigravity, Claude
 
-settings.register_profile("no deadline", deadline=None, max_examples=60)
+settings.register_profile("no deadline", deadline=None, max_examples=40)
 settings.load_profile("no deadline")
 
 

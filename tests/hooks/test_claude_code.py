@@ -15,7 +15,7 @@ RECEIPT = re.compile(r"receipt (r-[0-9a-f]{10})\b")
 
 
 def receipt(text: str) -> str:
-    found = RECEIPT.findall(text)
+    found: list[str] = RECEIPT.findall(text)
     assert len(found) == 1, text
     return found[0]
 

@@ -79,7 +79,7 @@ def test_half_an_object_on_an_open_pipe_is_a_complaint_after_a_second() -> None:
 
 
 def test_a_writer_that_never_ends_is_cut_off() -> None:
-    assert read(*[b"x" * 10, 0.05] * 40, close=False)[2] < 8
+    assert read(*(b"x" * 10, 0.05) * 40, close=False)[2] < 8
 
 
 @pytest.mark.parametrize("raw", [b"", b"  \n\t ", b"\n" * 100_000])

@@ -125,7 +125,7 @@ def test_another_sessions_transcript_path_mixes_no_notes(claude: Claude) -> None
 
 
 def test_two_projects_with_two_sessions_each_interleaved_mix_nothing(folder: Path) -> None:
-    hosts = []
+    hosts: list[Claude] = []
     for project in ("one", "two"):
         for number in (1, 2):
             place = folder / project

@@ -2,5 +2,5 @@
 
 from hypothesis import settings
 
-settings.register_profile("no deadline", deadline=None, max_examples=60)
+settings.register_profile("no deadline", deadline=None, max_examples=40)
 settings.load_profile("no deadline")

@@ -63,7 +63,7 @@ def test_a_refused_write_leaves_the_old_file_and_no_litter(tmp_path: Path, monke
     def full(fd: int, data: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic.os, "write", full)
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(OSError, match="No space"):
         atomic.replace_bytes(path, b"new")
     monkeypatch.undo()
@@ -73,7 +73,7 @@ def test_a_refused_write_leaves_the_old_file_and_no_litter(tmp_path: Path, monke
 
 def test_short_writes_are_carried_on_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.write
-    monkeypatch.setattr(atomic.os, "write", lambda fd, data: real(fd, bytes(data)[:3]))
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, bytes(data)[:3]))
     atomic.replace_bytes(str(tmp_path / "file"), b"0123456789")
     monkeypatch.undo()
     assert (tmp_path / "file").read_bytes() == b"0123456789"

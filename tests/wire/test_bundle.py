@@ -189,6 +189,13 @@ def test_the_budget_is_the_users_and_never_above_the_hosts_cap(text: str, cap: i
 
 def test_looking_for_refs_is_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
-    monkeypatch.setattr(bundle.os.path, "exists", lambda path: bool(looks.append(path)))
-    bundle.missing_refs([entry(n, 0, 0, 0, "x", refs=[f"{os.sep}r{n}-{m}" for m in range(5)]) for n in range(200)])
+
+    def look(path: str) -> bool:
+        looks.append(path)
+        return False
+
+    many = [entry(n, 0, 0, 0, "x", refs=[f"{os.sep}r{n}-{m}" for m in range(5)]) for n in range(200)]
+    monkeypatch.setattr(os.path, "exists", look)
+    bundle.missing_refs(many)
+    monkeypatch.undo()
     assert 0 < len(looks) <= 60

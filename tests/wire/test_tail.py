@@ -140,7 +140,7 @@ class Count:
             self.largest = max(self.largest, len(data))
             return data
 
-        monkeypatch.setattr(tail.os, "read", read)
+        monkeypatch.setattr(os, "read", read)
 
 
 def sparse(path: Path, size: int, end: bytes) -> None:
