@@ -32,6 +32,9 @@ def test_a_resumed_conversation_is_given_nothing_twice_and_what_is_due_once_emul
         resumed = host.model.of(chat.id)[-1]
         assert len(receipts(resumed)) == 1
         assert blocks(resumed, "BILLING-RULE") == 1, "what was restored is still in the history"
+        told = ("--session", chat.id, "--title", "By hand", "--content", "HAND-NOTE: ship on Friday")
+        pinned = host.run(*host.cli("pin", *told))
+        assert pinned.returncode == 0, pinned.stderr
         # It fills up with the last answer, and the runtime ends before the next request.
         again.say("Fill.", Reply("more", STEP, tokens=60_000), Reply("full", tokens=COMPACTS_AT + 500))
         assert again.compactions == 1
@@ -43,6 +46,7 @@ def test_a_resumed_conversation_is_given_nothing_twice_and_what_is_due_once_emul
         assert third.compactions == 0
         first, second = host.model.of(chat.id)[-2:]
         assert blocks(first, "BILLING-RULE") == 1
+        assert blocks(first, "HAND-NOTE") == 1, "what the user pinned meanwhile is there too"
         assert len(receipts(first)) == 1
         assert receipts(first) != receipts(resumed), "the second compaction's own, once"
         assert receipts(second) == receipts(first)

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import sys
+import threading
 import time
 from typing import Any
 
@@ -58,16 +59,22 @@ class Channel:
         line = json.dumps({"event": event, "at": time.time(), **values}) + "\n"
         self._out.write(line.encode("ascii"))
 
-    async def listen(self) -> None:
-        reader = asyncio.StreamReader(limit=2**24)
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        while line := await reader.readline():
-            order = json.loads(line)
+    def listen(self) -> None:
+        """Take orders from now on; the end of input is the order to close."""
+        loop = asyncio.get_running_loop()
+
+        def take(order: dict[str, Any]) -> None:
             if "go" in order:
                 self._go.put_nowait(None)
             else:
                 self.orders.put_nowait(order)
-        self.orders.put_nowait({"close": True})
+
+        def read() -> None:
+            for line in sys.stdin:
+                loop.call_soon_threadsafe(take, json.loads(line))
+            loop.call_soon_threadsafe(take, {"close": True})
+
+        threading.Thread(target=read, daemon=True).start()
 
     async def allowed(self) -> None:
         await self._go.get()
@@ -175,7 +182,7 @@ async def main() -> None:
     with open(sys.argv[1], encoding="utf-8") as handle:
         settings = json.load(handle)
     channel = Channel()
-    listener = asyncio.create_task(channel.listen())
+    channel.listen()
     async with Agent(configure(settings, channel)) as agent:
         channel.tell("ready", conversation=agent.conversation.conversation_id, pid=os.getpid())
         while "say" in (order := await channel.orders.get()):
@@ -184,7 +191,6 @@ async def main() -> None:
                 channel.tell("answer", text=await response.text())
             except Exception as problem:
                 channel.tell("failure", text=f"{type(problem).__name__}: {problem}")
-    listener.cancel()
     channel.tell("closed")
 
 
