@@ -137,6 +137,18 @@ def test_the_installer_puts_the_plugin_in_and_takes_it_out_and_the_pins_stay(
         chat.say("Go on.")
         assert blocks(host.model.main[-1], "BILLING-RULE") == 1
         chat.close()
+        doctor = host.run(
+            sys.executable,
+            str(plugin / "scripts" / "cli.py"),
+            "doctor",
+            "--host",
+            "claude-code",
+            "--json",
+            env=named,
+        )
+        checks = {found["check"]: found for found in json.loads(doctor.stdout)["findings"]}
+        assert checks["claude-code.delivery"]["level"] == "ok", checks
+        assert receipts(host.model.main[-1])[0] in checks["claude-code.delivery"]["what"]
 
         install("--uninstall")
         assert anchors.titles(host, turn.session_id) == {"Never touch billing"}

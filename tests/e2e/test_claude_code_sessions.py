@@ -151,7 +151,7 @@ def test_the_skill_then_compact_then_continue_brings_the_saved_context_back(
             Reply("I save.", (Call(PREFIX + "replace_session_anchors", {"anchors": saved}),), tokens=60_000),
             Reply("Saved. Type /compact now.", tokens=61_000),
         )
-        turn = chat.say("/context-anchor:context-anchor")
+        turn = chat.say("/context-anchor")
         anchors.assert_sound(host, turn)
         asked = host.model.main[-2]
         assert "replace_session_anchors" in asked.last_user, "the skill's body reached the model"
