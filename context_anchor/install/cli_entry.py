@@ -133,7 +133,7 @@ def _print_installed(report: installer.Report) -> None:
         return
     # A missing permission stands among the host's own lines already.
     troubles = [f for f in report.findings if f.level in ("warning", "error") and ".permission" not in f.check]
-    if report.findings:
+    if any(finding.check != "command" for finding in report.findings):
         print(
             f"  doctor: {len(report.findings)} checks, {len(troubles)} with something to do"
             if troubles

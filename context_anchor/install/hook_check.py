@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import tempfile
 import time
@@ -17,7 +18,7 @@ from context_anchor.errors import HostConfigError
 from context_anchor.hosts import antigravity as antigravity_host
 from context_anchor.hosts import claude_code as claude_host
 from context_anchor.install import host_settings, interpreter
-from context_anchor.install.findings import Finding
+from context_anchor.install.findings import Finding, Level
 
 SESSION: Final = "context-anchor-doctor"
 SLOW_S: Final = 0.5  # a hook stands in the way of every model call
@@ -227,38 +228,23 @@ def _programs(host: str, root: Path, handlers: list[Handler]) -> list[Finding]:
                 )
             )
     for program in sorted({handler.program for handler in handlers}):
-        if interpreter.is_shim(program):
-            found.append(
-                Finding(
-                    "warning",
-                    f"{host}.python",
-                    f"hooks start a version manager's shim: {program}",
-                    "Install again; it writes the real interpreter into the commands.",
-                    str(root),
-                )
-            )
-        elif Path(program).is_absolute() and not Path(program).exists():
-            level = "error" if host == "claude-code" else "warning"  # the other host's line has a second program
-            found.append(
-                Finding(
-                    "error" if level == "error" else "warning",
-                    f"{host}.python",
-                    f"hooks start {program}, which is gone",
-                    "Install again.",
-                    str(root),
-                )
-            )
-        elif os.name == "nt" and not Path(program).is_absolute():
-            found.append(
-                Finding(
-                    "warning",
-                    f"{host}.python",
-                    f"hooks start `{program}`, which on Windows may be the store's stand-in or missing",
-                    "Install: it writes the real interpreter in.",
-                    str(root),
-                )
-            )
+        level, what = _judge_program(host, program)
+        if what:
+            cure = "Install again; it writes the real interpreter into the commands."
+            found.append(Finding(level, f"{host}.python", what, cure, str(root)))
     return found
+
+
+def _judge_program(host: str, program: str) -> tuple[Level, str]:
+    lies = program if Path(program).is_absolute() else shutil.which(program)
+    if lies is None or not Path(lies).exists():
+        # Antigravity's line goes on with a second program, Claude Code's hook has none.
+        return ("error" if host == "claude-code" else "warning"), f"hooks start {program}, which is gone"
+    if interpreter.is_shim(lies):
+        return "warning", f"hooks start a version manager's shim: {lies}"
+    if interpreter.is_store_alias(lies):
+        return "warning", f"hooks start `{program}`, which is Windows' app alias and may only open the store"
+    return "ok", ""
 
 
 def _try(host: str, root: Path, handler: Handler, made: Path) -> tuple[str, float]:

@@ -172,7 +172,7 @@ def _command_note(source: Source, folder: Path) -> tuple[Finding, ...]:
 
 def uninstall(where: Machine, choice: Choice) -> Report:
     """Remove what install made. Anchors, sessions and backups stay unless `purge`."""
-    source = find()
+    version = find().version  # read now: this code may run from the environment that goes
     found: dict[str, Any] = {
         claude_code.HOST: claude_code.detect(where.env, where.home),
         antigravity.HOST: antigravity.detect(where.env, where.home),
@@ -204,7 +204,7 @@ def uninstall(where: Machine, choice: Choice) -> Report:
         for name in left
     )
     kept = tuple(name for name in _KEPT if (where.data / name).exists() and not choice.purge)
-    return Report("uninstall", source.version, where.data, removed, outcomes, findings, kept=kept)
+    return Report("uninstall", version, where.data, removed, outcomes, findings, kept=kept)
 
 
 def render_to(where: Machine, host: render.HostName, target: Path, dry_run: bool) -> Outcome:

@@ -38,14 +38,18 @@ class Source:
         return found.group(1)
 
     def requirements(self) -> tuple[str, ...]:
-        """Return the distributions that the server needs at run time, as pip takes them."""
+        """Return the distributions that the server needs at run time, as pip takes them.
+
+        They are in one form and order, whichever copy tells them: a wheel's metadata sort the bounds of a version.
+        """
         if self.kind == "clone":
-            return parse_dependencies((self.assets / "pyproject.toml").read_text(encoding="utf-8"))
+            named = parse_dependencies((self.assets / "pyproject.toml").read_text(encoding="utf-8"))
+            return tuple(sorted(map(canonical, named)))
         if self.kind == "bundle":
             lines = (self.assets / REQUIREMENTS_FILE).read_text(encoding="utf-8").splitlines()
-            return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+            return tuple(sorted(canonical(line) for line in lines if line.strip() and not line.startswith("#")))
         for found in metadata.distributions(name=DISTRIBUTION, path=[str(self.package.parent)]):
-            return tuple(text for text in found.requires or () if "extra ==" not in text)
+            return tuple(sorted(canonical(text) for text in found.requires or () if "extra ==" not in text))
         raise InstallError(f"{self.package} was installed without its metadata", hint="Reinstall the package.")
 
     def fingerprint(self) -> str:
@@ -76,6 +80,19 @@ def find(package: Path | None = None) -> Source:
         f"The files that belong to {package} are not there (scripts/hook.py)",
         hint="Install from a full clone, or reinstall the package.",
     )
+
+
+def canonical(requirement: str) -> str:
+    """Return a requirement without spaces and with the bounds of its version sorted; a direct reference as it is."""
+    text, semicolon, marker = requirement.strip().partition(";")
+    if "@" in text:
+        return requirement.strip()
+    parts = re.match(r"\s*([A-Za-z0-9._-]+)\s*(\[[^\]]*\])?\s*\(?([^)]*)\)?\s*$", text)
+    if not parts:
+        return requirement.strip()
+    bounds = sorted("".join(bound.split()) for bound in parts.group(3).split(",") if bound.strip())
+    extras = "".join((parts.group(2) or "").split())
+    return parts.group(1) + extras + ",".join(bounds) + (f"; {marker.strip()}" if semicolon else "")
 
 
 def package_files(package: Path) -> dict[str, bytes]:

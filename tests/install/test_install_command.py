@@ -132,6 +132,25 @@ def test_uninstalling_keeps_anchors_until_told_otherwise(both: dict[str, str], h
     assert not data.exists()
 
 
+def test_the_installed_command_can_take_itself_away(both: dict[str, str], data: Path, tmp_path: Path) -> None:
+    """Run from the environment it removes; a copy, so that the shared one stays."""
+    assert run_install(both, "--no-proof").returncode == 0
+    shared = environment.folder_of(data).resolve()
+    site = next(path for path in shared.rglob("context_anchor") if (path / "install").is_dir())
+    copy = environment.folder_of(data)
+    (data / "env").unlink()
+    shutil.copytree(site, copy / "site" / "context_anchor")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); from context_anchor.install.cli_entry import main; main()"
+    )
+    done = subprocess.run(
+        [interpreter.running().path, "-I", "-c", code, str(copy / "site"), "uninstall"],
+        env=both, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0 and "removed below" in done.stdout, done.stderr
+    assert not (data / "env").exists()
+
+
 def test_purging_never_deletes_what_is_not_ours(both: dict[str, str], data: Path) -> None:
     (data / "my-own-file.txt").write_text("not yours")
     (data / "anchors").mkdir()

@@ -129,7 +129,7 @@ def test_the_layout_of_a_wheel_renders_the_same_bundles(
             shutil.copy(ROOT / origin, package / target)
     record = package.parent / "context_anchor-0.1.0.dist-info"
     record.mkdir()
-    names = [f"Requires-Dist: {name}" for name in source.requirements()]
+    names = [f"Requires-Dist: {name}" for name in reversed(source.requirements())]
     text = "\n".join(["Metadata-Version: 2.1", "Name: context-anchor", "Version: 0.1.0", *names])
     (record / "METADATA").write_text(text + "\nRequires-Dist: pytest; extra == 'dev'\n", encoding="utf-8")
     wheel = find(package)

@@ -35,6 +35,23 @@ def test_dependencies_read_the_same_as_a_toml_reader_reads_them(
         assert list(parse_dependencies(text)) == tomllib.loads(text)["project"]["dependencies"]
 
 
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("mcp>=2.3,<3", "mcp<3,>=2.3"),
+        ("mcp<3,>=2.3", "mcp<3,>=2.3"),
+        (" mcp [cli] >= 2.3 , < 3 ", "mcp[cli]<3,>=2.3"),
+        ("mcp (>=2.3,<3)", "mcp<3,>=2.3"),
+        ("tomli>=2; python_version < '3.11'", "tomli>=2; python_version < '3.11'"),
+        ("x @ file:///a,b/x-1-py3-none-any.whl", "x @ file:///a,b/x-1-py3-none-any.whl"),
+        ("plain", "plain"),
+    ],
+)
+def test_a_requirement_has_one_form_whichever_copy_tells_it(text: str, form: str) -> None:
+    assert source_module.canonical(text) == form
+    assert source_module.canonical(form) == form
+
+
 def test_the_projects_own_dependencies_are_found() -> None:
     found = parse_dependencies((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert any(name.startswith("mcp") for name in found) and len(found) >= 3
