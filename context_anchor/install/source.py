@@ -83,7 +83,7 @@ def find(package: Path | None = None) -> Source:
 
 
 def canonical(requirement: str) -> str:
-    """Return a requirement without spaces and with the bounds of its version sorted; a direct reference as it is."""
+    """Return a requirement without spaces and its version's bounds sorted; a direct reference as it is."""
     text, semicolon, marker = requirement.strip().partition(";")
     if "@" in text:
         return requirement.strip()

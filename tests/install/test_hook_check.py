@@ -133,6 +133,25 @@ def test_a_shim_is_named_with_its_cure(bundles: dict[str, Path], place: render.P
     assert any(f.level == "warning" and "shim" in f.what and "Install again" in f.cure for f in findings)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a shell script as a shim")
+def test_a_plain_clone_whose_python3_is_a_shim_or_missing_is_told(
+    bundles: dict[str, Path], place: render.Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shims").mkdir()
+    shim = tmp_path / "shims" / "python3"
+    shim.write_text(f'#!/bin/sh\nexec "{place.hook_python}" "$@"\n')
+    shim.chmod(0o755)
+    root = bundles["claude-code"]
+    path = root / "hooks" / "claude-code.json"
+    path.write_text(path.read_text().replace(json.dumps(place.hook_python), '"python3"'))
+    monkeypatch.setenv("PATH", str(shim.parent))
+    assert [f.level for f in hook_check.check("claude-code", root) if f.check == "claude-code.python"] == [
+        "warning"
+    ]
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert [f.level for f in hook_check.check("claude-code", root) if f.check == "claude-code.python"] == ["error"]
+
+
 @pytest.mark.parametrize(
     "body",
     [
