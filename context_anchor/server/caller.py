@@ -176,12 +176,14 @@ class Desk:
 def open_desk(started_at: float, env: Mapping[str, str] | None = None) -> Desk:
     """Open the store for this process: the data folder, the host's process and the folder it works in.
 
-    Raises StoreUnavailableError when the data folder can't be used.
+    Raises OSError when the data folder can't be used: without it no session could be known either, and the
+    agent should hear of the folder.
     """
     from context_anchor.anchors import legacy  # seldom has anything to do
 
     env = os.environ if env is None else env
     data = paths.data_dir(dict(env))
+    paths.ensure_folder(data)
     store = AnchorStore(data)
     try:
         legacy.import_once(data, Path.home())
