@@ -21,10 +21,21 @@
     |   |-- StoreCorruptError       store_corrupt
     |   |-- StoreNewerError         store_newer
     |   `-- LockTimeoutError        lock_timeout
-    `-- InstallError                install
-        |-- HostNotFoundError       host_not_found
-        |-- HostConfigError         host_config
-        `-- EnvironmentSetupError   environment_setup
+    |-- InstallError                install
+    |   |-- HostNotFoundError       host_not_found
+    |   |-- HostConfigError         host_config
+    |   `-- EnvironmentSetupError   environment_setup
+    `-- EngineError                 engine
+        |-- NotJsonError            not_json
+        |-- InvalidConfigError      invalid_config
+        |-- InvalidStateError       invalid_state
+        |-- ProjectEscapeError      project_escape
+        |-- MemoryUnavailableError  memory_unavailable
+        |-- MemoryDamagedError      memory_damaged
+        |-- InvalidArtifactIdError  invalid_artifact_id
+        |-- ArtifactNotFoundError   artifact_not_found
+        |-- ArtifactIntegrityError  artifact_integrity
+        `-- MigrationRefusedError   migration_refused
 """
 
 from __future__ import annotations
@@ -192,3 +203,69 @@ class EnvironmentSetupError(InstallError):
     """The private Python environment could not be made."""
 
     code: ClassVar[str] = "environment_setup"
+
+
+class EngineError(ContextAnchorError):
+    """The engine could not do what was asked."""
+
+    code: ClassVar[str] = "engine"
+
+
+class NotJsonError(EngineError):
+    """A value is not JSON data: another type, a key that is no text, a cycle, or nested too deeply."""
+
+    code: ClassVar[str] = "not_json"
+
+
+class InvalidConfigError(EngineError):
+    """A configuration file or value is out of its bounds; the message names the key and the file."""
+
+    code: ClassVar[str] = "invalid_config"
+
+
+class InvalidStateError(EngineError):
+    """A field of the working state was given a value of another type."""
+
+    code: ClassVar[str] = "invalid_state"
+
+
+class ProjectEscapeError(EngineError):
+    """A path leads out of the project root, also through a link."""
+
+    code: ClassVar[str] = "project_escape"
+
+
+class MemoryUnavailableError(EngineError):
+    """A file of the project's memory can't be read or written."""
+
+    code: ClassVar[str] = "memory_unavailable"
+
+
+class MemoryDamagedError(EngineError):
+    """A file of the project's memory is damaged; it was left as it is."""
+
+    code: ClassVar[str] = "memory_damaged"
+
+
+class InvalidArtifactIdError(EngineError):
+    """A text is not in the form of an artifact id."""
+
+    code: ClassVar[str] = "invalid_artifact_id"
+
+
+class ArtifactNotFoundError(EngineError, FileNotFoundError):
+    """No artifact has that id, or one of its two files is missing; also the system's own not-found error."""
+
+    code: ClassVar[str] = "artifact_not_found"
+
+
+class ArtifactIntegrityError(EngineError):
+    """An artifact's text is not the one that was stored."""
+
+    code: ClassVar[str] = "artifact_integrity"
+
+
+class MigrationRefusedError(EngineError):
+    """A memory of an earlier system can't be copied: there is none, or this project has its own already."""
+
+    code: ClassVar[str] = "migration_refused"

@@ -28,16 +28,17 @@ MAY_IMPORT = {
     "watch": set(),
     "hooks": {"wire", "hosts", "watch"},
     "anchors": {"errors", "wire", "redact"},
+    "engine": {"errors"},
     "install": {"errors", "anchors", "hosts", "wire", "redact"},
     "server": {"errors", "anchors", "wire", "redact", "hosts", "watch"},
-    "cli": {"errors", "anchors", "wire", "redact", "hosts", "watch", "install", "server"},
+    "cli": {"errors", "anchors", "wire", "redact", "hosts", "watch", "install", "server", "engine"},
     "__main__": {"cli"},
     "__init__": set(),
 }
 ONLY_IN = {
     "mcp": {"server/app.py"},
     "mcp_types": {"server/app.py"},
-    "filelock": {"anchors/"},
+    "filelock": {"anchors/", "engine/memory/"},
 }
 
 

@@ -39,15 +39,23 @@ _BY_KIND: tuple[tuple[type[errors.ContextAnchorError], int], ...] = (
     (errors.WorkspaceUnknownError, NOT_FOUND),
     (errors.NothingToUndoError, NOT_FOUND),
     (errors.HostNotFoundError, NOT_FOUND),
+    (errors.ArtifactNotFoundError, NOT_FOUND),
     (errors.InvalidAnchorError, REFUSED),
     (errors.AmbiguousTitleError, REFUSED),
     (errors.SessionAmbiguousError, REFUSED),
     (errors.ImportFormatError, REFUSED),
     (errors.HostConfigError, REFUSED),
+    (errors.NotJsonError, REFUSED),
+    (errors.InvalidConfigError, REFUSED),
+    (errors.InvalidStateError, REFUSED),
+    (errors.ProjectEscapeError, REFUSED),
+    (errors.InvalidArtifactIdError, REFUSED),
+    (errors.MigrationRefusedError, REFUSED),
     (errors.StaleRevisionError, CONFLICT),
     (errors.LockTimeoutError, CONFLICT),
     (errors.StoreError, UNAVAILABLE),
     (errors.InstallError, UNAVAILABLE),
+    (errors.EngineError, UNAVAILABLE),
 )
 
 
