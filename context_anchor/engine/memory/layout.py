@@ -128,11 +128,11 @@ def find(project_root: Path) -> Layout:
     """
     with files.reported(project_root):
         root = _real_root(project_root)
-        for name in MEMORY_FOLDERS:
-            if os.path.lexists(root / name):
-                contained(root / name, root, "the memory directory")
-                return Layout(root, name, writable=False)
-    return Layout(root, FOLDER, writable=False)
+        earlier = not os.path.lexists(root / FOLDER) and (root / EARLIER_FOLDER).is_dir()
+        layout = Layout(root, EARLIER_FOLDER if earlier else FOLDER, writable=False)
+        if os.path.lexists(layout.folder):
+            contained(layout.folder, root, "the memory directory")
+    return layout
 
 
 def create(project_root: Path) -> Layout:

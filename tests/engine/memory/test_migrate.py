@@ -83,6 +83,7 @@ def test_without_a_source_nothing_is_copied(root: Path) -> None:
     with pytest.raises(MigrationRefusedError, match="no folder"):
         migrate(root)
     (root / ".qwen-agent").write_text("a file", encoding="utf-8")
+    assert read_memory(root).state.read()["objective"] == ""
     assert open_memory(root).migration is None
 
 
