@@ -233,7 +233,7 @@ class Artifacts:
         """Return an artifact's metadata and the real path of its text."""
         if not is_artifact_id(artifact_id):
             raise InvalidArtifactIdError(
-                f"invalid artifact ID {str(artifact_id)[:200]!r}",
+                f"Invalid artifact ID {str(artifact_id)[:200]!r}",
                 hint="An id is what a tool result or the list of artifacts names.",
             )
         folder = self._folder()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from context_anchor.engine.canonical import string_form
@@ -70,12 +72,17 @@ class WorkingState:
         self._lock_wait_s = lock_wait_s
 
     def create(self) -> None:
-        """Write the empty state where there is no file."""
+        """Write the empty state where there is no file; raises LockTimeoutError, MemoryUnavailableError."""
         self._layout.require_writable()
-        try:
-            files.create_json(self._layout.state, empty_state())
-        except FileExistsError:
+        if os.path.lexists(self._layout.state):
             return
+        with self._locked():
+            if not os.path.lexists(self._layout.state):
+                files.replace_json(self._layout.state, empty_state())
+
+    def _locked(self) -> AbstractContextManager[None]:
+        lock = self._layout.state.with_name(self._layout.state.name + ".lock")
+        return files.locked(lock, self._lock_wait_s)
 
     def read(self) -> dict[str, Any]:
         """Return the state; the empty one where there is no file. Fields of other versions are kept.
@@ -103,8 +110,7 @@ class WorkingState:
             for field in settable
             if field in patch and not (by_agent and field in ENGINE_FIELDS)
         }
-        lock = self._layout.state.with_name(self._layout.state.name + ".lock")
-        with files.locked(lock, self._lock_wait_s):
+        with self._locked():
             state = self.read() | changes | {"updatedAt": iso_stamp(self._now())}
             files.replace_json(self._layout.state, state)
         return state

@@ -214,7 +214,7 @@ def test_the_whole_text_comes_in_pieces(store: MemoryStore) -> None:
     ["../state", "", "a/b", "a\\b", ".x", "-x", "a\n", "é", "x" * 161, "a b", "a:b", None, 5],
 )
 def test_what_is_no_id_is_never_a_path(store: MemoryStore, artifact_id: Any) -> None:
-    with pytest.raises(InvalidArtifactIdError, match="invalid artifact ID"):
+    with pytest.raises(InvalidArtifactIdError, match="Invalid artifact ID"):
         store.artifacts.read(artifact_id)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from context_anchor.engine.memory.migrate import migrate
+from context_anchor.engine.memory.state import empty_state
 from context_anchor.engine.memory.store import MemoryStore, open_memory, read_memory
 
 from .dying import killed_at_each_step
@@ -69,9 +70,32 @@ def test_a_copied_memory_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert (source / "state.json").read_text(encoding="utf-8") == '{"objective": "carried over"}'
 
 
-def test_opening_again_after_a_kill_gives_a_working_memory(tmp_path: Path) -> None:
-    for step in killed_at_each_step(lambda: open_memory(tmp_path / "fresh")):
-        if step % 5 == 0:
-            assert open_memory(tmp_path / "fresh").state.read()["objective"] == ""
-            break
-    assert open_memory(tmp_path / "fresh").project.read().startswith("# ")
+@pytest.mark.parametrize("links", [True, False], ids=["with hard links", "without hard links"])
+def test_a_memory_whose_making_was_cut_off_can_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "no hard links here")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    projects = [tmp_path / "0"]
+    for step in killed_at_each_step(lambda: open_memory(projects[-1])):
+        store = open_memory(projects[-1])
+        assert store.state.read() == empty_state()
+        store.state.update({"objective": "a"})
+        assert store.artifacts.read(store.artifacts.save("text")["id"]).content == "text"
+        projects.append(tmp_path / str(step))
+
+
+def test_without_hard_links_too_every_artifact_that_is_listed_is_whole(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "no hard links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    for _ in killed_at_each_step(lambda: store.artifacts.save("text\n" * 50)):
+        for record in store.artifacts.newest(1000):
+            assert store.artifacts.read(record["id"]).content == "text\n" * 50
+    assert len(store.artifacts.newest(1000)) >= 1
