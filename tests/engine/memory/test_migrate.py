@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from context_anchor.engine.memory import migrate as migrating
 from context_anchor.engine.memory.migrate import migrate
 from context_anchor.engine.memory.store import open_memory, read_memory
 from context_anchor.errors import MigrationRefusedError, ProjectEscapeError
@@ -126,3 +127,31 @@ def test_only_old_unfinished_copies_are_cleared_away(root: Path, earlier: Path) 
         folder.mkdir()
     migrate(root, lambda: now)
     assert [folder.exists() for folder in (old, young, other)] == [False, True, True]
+
+
+def test_two_processes_that_open_at_once_share_one_copy(
+    root: Path, earlier: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = migrating._copy
+    calls: list[Path] = []
+
+    def copy(source: Path, target: Path) -> tuple[int, tuple[str, ...]]:
+        calls.append(target)
+        if len(calls) == 1:  # while the first copies, another opens the project and finishes first
+            open_memory(root).state.update({"currentTask": "of the other"})
+        return real(source, target)
+
+    monkeypatch.setattr(migrating, "_copy", copy)
+    store = open_memory(root)
+    assert len(calls) == 2 and store.migration is None
+    assert store.state.read()["currentTask"] == "of the other"
+    assert sorted(path.name for path in root.iterdir()) == [".context-anchor", ".qwen-agent"]
+
+
+def test_a_record_that_names_another_place_is_copied_as_it_is(root: Path, earlier: Path) -> None:
+    for name, text in (("a", "[1]"), ("b", '{"id": "b", "file": "elsewhere.txt"}'), ("c", '{"id":"c"}')):
+        (earlier / "artifacts" / f"{name}.json").write_text(text, encoding="utf-8")
+    migrate(root)
+    for name in ("a", "b", "c"):
+        copied = root / ".context-anchor" / "artifacts" / f"{name}.json"
+        assert copied.read_bytes() == (earlier / "artifacts" / f"{name}.json").read_bytes()
