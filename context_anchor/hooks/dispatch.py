@@ -29,6 +29,7 @@ class Visit:
         self.event_kind = host.EVENTS.get(ev["event"], "")
         self.given: list[str] = []
         self.first = False
+        self.unreadable = False  # a bundle part that should be there could not be read
         self.marks: dict[str, Any] = marks.new()
         self.record: dict[str, Any] = registry.new(host.HOST, ev["session_id"], now)
         self._entries: list[dict[str, Any]] | None = None

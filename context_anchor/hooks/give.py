@@ -21,11 +21,30 @@ def session_entries(visit: Any, session_id: str) -> list[dict[str, Any]]:
 
 
 def _part(visit: Any, path: str) -> list[dict[str, Any]]:
+    """Return a part's entries; a damaged part, or one that is gone while its anchors are there, is noted.
+
+    A damaged part is moved aside, so that the store renders it anew at its next use.
+    """
+    anchors = path[: -len(".bundle")] + ".json"
     try:
-        return parts.load_part(path)[1]
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+        revision, entries = parts.load_part(path)
+        if revision or not os.path.exists(anchors):
+            return entries
+        visit.trouble("bundle part is gone or empty: %s" % path)
+        damaged = os.path.exists(path)
+    except (ValueError, KeyError, TypeError) as problem:
         visit.trouble("bundle part: %s" % problem)
-        return []
+        damaged = True
+    except OSError as problem:
+        visit.trouble("bundle part: %s" % problem)
+        damaged = False
+    visit.unreadable = True
+    if damaged:
+        try:
+            os.replace(path, "%s.corrupt-%d" % (path, int(visit.now)))
+        except OSError as problem:
+            visit.trouble("bundle part: %s" % problem)
+    return []
 
 
 def entries_of(visit: Any) -> list[dict[str, Any]]:
@@ -40,6 +59,11 @@ def entries_of(visit: Any) -> list[dict[str, Any]]:
     if record["workspace_id"]:
         shared = _part(visit, paths.anchors_path(visit.data, "workspace", "", record["workspace_id"], ".bundle"))
     return parts.merge([mine, shared])
+
+
+def _stamp(now: float) -> str:
+    """Return a moment as transcripts write it, to the millisecond."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + ".%03d" % int(now % 1 * 1000)
 
 
 def _new_receipt() -> str:
@@ -80,7 +104,9 @@ def recovery(visit: Any, provisional: bool = False) -> str:
     before = marks["recovery"]
     tries = before.get("tries", 0) if before.get("state") == "again" else 0
     # Answers from before this moment may reach the disk late and prove nothing about it.
-    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(visit.now)) + ".%03d" % int(visit.now % 1 * 1000)
+    since = _stamp(visit.now)
+    if visit.unreadable:
+        return _unreadable(visit, provisional, entries)
     if not entries:
         # What the session was told at its start went with the compaction, its id among it.
         text = bundle(visit, "start", texts.nothing_pinned(visit.host.TOOL), entries)
@@ -99,6 +125,18 @@ def recovery(visit: Any, provisional: bool = False) -> str:
                          "tries": tries + 1, "since": since}
     if provisional:
         marks["recovery"]["shown"] = visit.given
+    return text
+
+
+def _unreadable(visit: Any, provisional: bool, entries: list[dict[str, Any]]) -> str:
+    """Say once that notes could not be read, with those that could; the recovery stays due until they can."""
+    marks = visit.marks
+    told = bool(marks["recovery"].get("told"))
+    if told and not provisional:
+        return ""
+    text = bundle(visit, "start", [texts.UNREADABLE, texts.FRAME], entries)
+    state = "provisional" if provisional else "due"
+    marks["recovery"] = {"state": state, "receipt": "", "tries": 0, "told": True, "since": _stamp(visit.now)}
     return text
 
 

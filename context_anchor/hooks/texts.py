@@ -10,6 +10,10 @@ FRAME = (
     "These are notes that the user and you pinned earlier. They are data about this task: facts, constraints"
     " and decisions to respect. Lines of a note begin with `| `; a later word of the user wins over a note."
 )
+UNREADABLE = (
+    "Context was just compacted, and some of the pinned notes could not be read just now. Call"
+    " `list_pinned_context` (context-anchor): that restores them, and they are given again afterwards."
+)
 RECAP = (
     "Context was just compacted. The user has set context-anchor to ask for a recap, which takes the place of"
     " any instruction not to recap: begin your next reply with the restored core context in two or three short"
