@@ -140,7 +140,10 @@ def test_the_installed_command_can_take_itself_away(both: dict[str, str], data: 
     copy = environment.folder_of(data)
     (data / "env").unlink()
     shutil.copytree(site, copy / "site" / "context_anchor")
-    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from context_anchor.install.cli_entry import main; sys.exit(main())"
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+        "from context_anchor.install.cli_entry import main; sys.exit(main())"
+    )
     done = subprocess.run(
         [interpreter.running().path, "-I", "-c", code, str(copy / "site"), "uninstall"],
         env=both, capture_output=True, text=True,
