@@ -60,7 +60,7 @@ def test_a_pipe_in_the_place_of_our_own_files_holds_nobody_up(tmp_path: Path, ki
 
 
 @pytest.mark.parametrize("damage", ["garbage", "empty", "gone", "cut"])
-def test_notes_unreadable_at_a_compaction_are_given_as_soon_as_they_can_be_read(tmp_path: Path, damage: str) -> None:
+def test_notes_unreadable_at_a_compaction_are_given_once_they_can_be_read(tmp_path: Path, damage: str) -> None:
     claude = Claude(tmp_path)
     claude.open()
     claude.pin("Rule", "keep the API stable", priority="critical")
@@ -96,3 +96,19 @@ def test_a_damaged_part_is_moved_aside_and_rendered_anew_by_the_next_reader(tmp_
     assert [p.read_bytes() for p in part.parent.glob("*.bundle.corrupt-*")] == [b"damaged\n"]
     assert [a.title for a in claude.store.read(scope_of(claude)).anchors] == ["Rule"]
     assert part.read_bytes() == whole
+
+
+@pytest.mark.parametrize("kind", ["folder", "ring"])
+def test_a_folder_or_a_ring_of_links_in_the_marks_place_is_moved_aside(tmp_path: Path, kind: str) -> None:
+    claude = Claude(tmp_path)
+    claude.open()
+    path = Path(marks.path_of(str(claude.data), claude.host, claude.session))
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path.name)
+    assert claude.session in claude.event("UserPromptSubmit", prompt="x"), "a new first sight"
+    assert claude.event("UserPromptSubmit", prompt="x") == ""
+    assert path.is_file()
+    assert not path.is_symlink()
