@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_ECHO_S = 10
+
+
 def session_entries(visit: Any, session_id: str) -> list[dict[str, Any]]:
     """Return the anchors of one session's own scope, ready made."""
     return _part(visit, paths.anchors_path(visit.data, "session", visit.host.HOST, session_id, ".bundle"))
@@ -27,7 +30,7 @@ def _part(visit: Any, path: str) -> list[dict[str, Any]]:
     """
     anchors = path[: -len(".bundle")] + ".json"
     try:
-        revision, entries = parts.load_part(path)
+        revision, entries = parts.load_index(path)
         if revision or not os.path.exists(anchors):
             return entries
         visit.trouble("bundle part is gone or empty: %s" % path)
@@ -102,6 +105,8 @@ def recovery(visit: Any, provisional: bool = False) -> str:
     marks, env = visit.marks, visit.env
     entries = visit.entries()
     before = marks["recovery"]
+    if provisional and before.get("state") == "provisional" and _told_twice(visit, before):
+        return ""
     tries = before.get("tries", 0) if before.get("state") == "again" else 0
     # Answers from before this moment may reach the disk late and prove nothing about it.
     since = _stamp(visit.now)
@@ -111,7 +116,7 @@ def recovery(visit: Any, provisional: bool = False) -> str:
         # What the session was told at its start went with the compaction, its id among it.
         text = bundle(visit, "start", texts.nothing_pinned(visit.host.TOOL), entries)
         marks["recovery"] = {"state": "provisional" if provisional else "done", "receipt": "", "shown": [],
-                             "since": since}
+                             "since": since, "at": visit.now}
         return text
     recap = (env.get("CONTEXT_ANCHOR_POST_COMPACT_RECAP") or "").strip().lower() not in ("0", "false", "no", "off")
     kind = "provisional" if provisional else "recovery"
@@ -122,10 +127,20 @@ def recovery(visit: Any, provisional: bool = False) -> str:
     receipt = marks["last_receipt"]
     receipt["kind"] = "recovery"
     marks["recovery"] = {"state": "provisional" if provisional else "handed", "receipt": receipt["id"],
-                         "tries": tries + 1, "since": since}
+                         "tries": tries + 1, "since": since, "at": visit.now}
     if provisional:
         marks["recovery"]["shown"] = visit.given
     return text
+
+
+def _told_twice(visit: Any, before: dict[str, Any]) -> bool:
+    """Tell whether SessionStart(compact) came a second time for one compaction (a plugin loaded twice).
+
+    Each compaction has a PreCompact of its own; without one since, the second within seconds is an echo.
+    """
+    given = before.get("at") or 0
+    prepared = visit.marks.get("prepared") or 0
+    return bool(given - 1 < visit.now < given + _ECHO_S and prepared <= given)
 
 
 def _unreadable(visit: Any, provisional: bool, entries: list[dict[str, Any]]) -> str:
@@ -170,4 +185,5 @@ def nudge(visit: Any) -> str:
 
 def precompact(visit: Any) -> str:
     """Return the plain text for the summariser, '' when nothing critical is pinned."""
+    visit.marks["prepared"] = visit.now
     return texts.precompact(visit.entries(), quickjson.dumps)

@@ -1,16 +1,19 @@
-"""Files that cannot be read in the middle of a session: pipes, devices, damaged or vanished bundle parts."""
+"""What came up when the hooks were attacked: pipes for files, damaged parts, full scopes, echoes, late input."""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from context_anchor.anchors.scope import SessionScope
-from context_anchor.wire import marks, paths, registry
-from hooks.driver import EVENTS, Antigravity, Claude, environment, given, run_hook
+from context_anchor.anchors.anchor import Draft
+from context_anchor.anchors.scope import SessionScope, WorkspaceScope
+from context_anchor.wire import marks, paths, registry, workspace
+from hooks.driver import EVENTS, Antigravity, Claude, command, environment, given, run_hook
 
 pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 
@@ -112,3 +115,59 @@ def test_a_folder_or_a_ring_of_links_in_the_marks_place_is_moved_aside(tmp_path:
     assert claude.event("UserPromptSubmit", prompt="x") == ""
     assert path.is_file()
     assert not path.is_symlink()
+
+
+def test_the_summarisers_note_stays_short_whatever_the_titles_are(tmp_path: Path) -> None:
+    claude = Claude(tmp_path)
+    wide = "\U0001f642" * 190
+    drafts = [Draft.checked(title=f"{n} {wide}", content="x", priority="critical") for n in range(40)]
+    claude.store.replace(scope_of(claude), drafts, actor="agent")
+    text = claude.event("PreCompact", trigger="auto")
+    assert 1000 < len(text) < 5000
+    assert "and" in text.splitlines()[-1]
+    assert "more" in text.splitlines()[-1]
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="peak memory is not told here")
+def test_full_scopes_of_wide_characters_keep_a_hook_below_sixteen_megabytes(tmp_path: Path) -> None:
+    claude = Claude(tmp_path)
+    drafts = [Draft.checked(title=f"note {n}", content="\U0001f642" * 3990) for n in range(200)]
+    claude.store.replace(scope_of(claude), drafts, actor="agent")
+    shared = WorkspaceScope(*workspace.identify(str(claude.project)))
+    claude.store.replace(shared, drafts, actor="agent")
+    # A child is charged with what its parent held at the fork, so a bare interpreter starts it.
+    starter = (
+        "import os,sys\npid=os.fork()\nif pid==0: os.execv(sys.argv[1],sys.argv[1:])\n"
+        "os.write(2,str(os.wait4(pid,0)[2].ru_maxrss).encode())"
+    )
+    words = [sys.executable, "-I", "-S", "-c", starter, *command("claude-code", "SessionStart")]
+    stdin = json.dumps(claude.payload("SessionStart", source="compact")).encode()
+    done = subprocess.run(words, input=stdin, capture_output=True, env=environment(claude.data), check=True)
+    text = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert len(text.encode("utf-16-le")) // 2 <= 9900
+    assert "more: list_pinned_context shows them all" in text
+    peak = int(done.stderr) // (1024 if sys.platform == "darwin" else 1)
+    assert peak < 16 * 1024, f"{peak} KB"
+
+
+def test_a_compaction_told_twice_is_answered_once(tmp_path: Path) -> None:
+    claude = Claude(tmp_path)
+    claude.open()
+    claude.pin("Rule", "keep the API stable")
+    claude.event("PreCompact", trigger="auto")
+    assert "keep the API stable" in claude.event("SessionStart", source="compact")
+    assert claude.event("SessionStart", source="compact") == ""
+    claude.event("PreCompact", trigger="auto")
+    assert "keep the API stable" in claude.event("SessionStart", source="compact"), "another compaction"
+
+
+def test_a_payload_that_never_comes_is_logged(tmp_path: Path) -> None:
+    claude = Claude(tmp_path)
+    child = subprocess.Popen(
+        command("claude-code", "Stop"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(claude.data)
+    )
+    assert child.stdout is not None
+    assert child.stdout.read() == b"{}"
+    assert child.wait(20) == 0
+    child.communicate()
+    assert any("no payload" in what for what in claude.failures)
