@@ -173,7 +173,10 @@ def _saved(visit: Visit) -> bool:
         return True
     except OSError as problem:
         visit.trouble("marks not written: %s" % problem)
-        return False
+    except ValueError as problem:  # a field that is no JSON, read from a file that somebody changed
+        aside = marks.set_aside(visit.data, visit.host.HOST, visit.ev["session_id"])
+        visit.trouble("marks set aside as %s: %s" % (aside, problem))
+    return False
 
 
 def find_host(name: str) -> Any:

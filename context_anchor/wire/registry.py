@@ -54,8 +54,11 @@ def new(host: str, session_id: str, now: float) -> dict[str, Any]:
 
 
 def load(data: str, host: str, session_id: str) -> dict[str, Any] | None:
-    """Return a session's record, or None."""
-    return _checked(_read(paths.session_path(data, "registry", host, session_id)))
+    """Return a session's record, or None; a file that speaks of another session is none of this one's."""
+    record = _checked(_read(paths.session_path(data, "registry", host, session_id)))
+    if record and (record["host"] != host or record["session_id"] != session_id):
+        return None
+    return record
 
 
 def save(data: str, record: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,26 @@ def test_a_payload_that_never_comes_is_logged(tmp_path: Path) -> None:
     assert child.wait(20) == 0
     child.communicate()
     assert any("no payload" in what for what in claude.failures)
+
+
+def test_a_registry_file_that_speaks_of_another_session_mixes_nothing(tmp_path: Path) -> None:
+    claude = Claude(tmp_path)
+    claude.open()
+    claude.pin("Mine", "of the first")
+    other = replace(claude, session="99999999-2222-4333-8444-555555555555", pid=77)
+    Path(paths.session_path(str(claude.data), "registry", claude.host, other.session)).write_text(
+        Path(paths.session_path(str(claude.data), "registry", claude.host, claude.session)).read_text()
+    )
+    text = other.event("SessionStart", source="startup")
+    assert other.session in text
+    assert "of the first" not in text
+
+
+def test_marks_that_cannot_be_written_back_are_set_aside(tmp_path: Path) -> None:
+    claude = Claude(tmp_path)
+    claude.open()
+    path = Path(marks.path_of(str(claude.data), claude.host, claude.session))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "traced": float("nan")}))
+    claude.event("UserPromptSubmit", prompt="x")
+    assert claude.session in claude.event("UserPromptSubmit", prompt="x"), "a new first sight"
+    assert claude.event("UserPromptSubmit", prompt="x") == ""
