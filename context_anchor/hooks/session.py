@@ -43,6 +43,8 @@ def register(visit: Any) -> None:
 def save(visit: Any, before: dict[str, Any]) -> None:
     """Write the session's record when something in it changed or time passed."""
     record, now = visit.record, visit.now
+    if visit.record_is_newer:
+        return
     if record != before or now - record["seen_at"] >= _SEEN_EVERY_S or now < record["seen_at"]:
         record["seen_at"] = now
         registry.save(visit.data, record)

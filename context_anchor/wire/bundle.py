@@ -55,6 +55,8 @@ def load_index(path: str) -> tuple[int, list[dict[str, Any]]]:
             raise ValueError("not a bundle part: %s" % path)
         entries = []
         for entry in head["anchors"]:
+            if not _is_entry(entry):
+                raise ValueError("an entry of the bundle part is damaged: %s" % path)
             entry["source"] = (fd, len(line) + entry["at"])
             text = block_text(entry)
             if not _is_sound(text):
@@ -99,6 +101,26 @@ def block_text(entry: dict[str, Any]) -> str:
             raise ValueError("bundle part is cut short")
         raw += piece
     return raw.decode("utf-8")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**40
+
+
+def _is_entry(entry: Any) -> bool:
+    """Tell whether an index entry has every field that hooks use, of the right type."""
+    if not isinstance(entry, dict):
+        return False
+    order, refs = entry.get("order"), entry.get("refs")
+    return (
+        all(isinstance(entry.get(name), str) for name in ("id", "title", "priority", "category", "scope"))
+        and all(_is_count(entry.get(name)) for name in ("at", "bytes", "units", "revision"))
+        and isinstance(order, list)
+        and len(order) == 3
+        and all(type(rank) is int for rank in order)
+        and isinstance(refs, list)
+        and all(isinstance(ref, str) for ref in refs)
+    )
 
 
 def _is_sound(text: str) -> bool:

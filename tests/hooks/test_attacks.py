@@ -13,7 +13,8 @@ import pytest
 
 from context_anchor.anchors.anchor import Draft
 from context_anchor.anchors.scope import SessionScope, WorkspaceScope
-from context_anchor.wire import marks, paths, registry, workspace
+from context_anchor.anchors.store import AnchorStore
+from context_anchor.wire import bundle, marks, paths, registry, workspace
 from hooks.driver import EVENTS, Antigravity, Claude, command, environment, given, run_hook
 
 pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
@@ -195,3 +196,50 @@ def test_marks_that_cannot_be_written_back_are_set_aside(tmp_path: Path) -> None
     claude.event("UserPromptSubmit", prompt="x")
     assert claude.session in claude.event("UserPromptSubmit", prompt="x"), "a new first sight"
     assert claude.event("UserPromptSubmit", prompt="x") == ""
+
+
+def test_a_registry_file_of_a_newer_version_is_left_alone_and_a_damaged_one_moved_aside(tmp_path: Path) -> None:
+    claude = Claude(tmp_path)
+    claude.open()
+    path = Path(paths.session_path(str(claude.data), "registry", claude.host, claude.session))
+    newer = path.read_text().replace("session/1", "session/2")
+    path.write_text(newer)
+    claude.event("UserPromptSubmit", prompt="x")
+    assert path.read_text() == newer
+    assert any("newer version" in what for what in claude.failures)
+    path.write_text("{torn")
+    claude.event("UserPromptSubmit", prompt="x")
+    assert registry.load(str(claude.data), claude.host, claude.session) is not None
+    assert [p.read_text() for p in path.parent.glob("*.corrupt-*")] == ["{torn"]
+
+
+def test_marks_of_a_newer_version_cost_the_nudges_and_not_the_recovery(tmp_path: Path) -> None:
+    claude = Claude(tmp_path)
+    claude.open()
+    claude.pin("Rule", "keep the API stable")
+    path = Path(marks.path_of(str(claude.data), claude.host, claude.session))
+    newer = path.read_text().replace("marks/1", "marks/2")
+    path.write_text(newer)
+    assert claude.event("UserPromptSubmit", prompt="x") == ""
+    assert "| keep the API stable" in claude.event("SessionStart", source="compact")
+    assert path.read_text() == newer
+
+
+FIELDS = ("id", "title", "priority", "order", "units", "bytes", "at", "refs", "revision")
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_an_index_entry_of_any_shape_is_a_damaged_part_and_no_crash(tmp_path: Path, field: str) -> None:
+    store = AnchorStore(str(tmp_path))
+    store.pin(SessionScope("claude-code", "s"), Draft.checked(title="Rule", content="x"), actor="agent")
+    part = Path(paths.anchors_path(str(tmp_path), "session", "claude-code", "s", ".bundle"))
+    line, _, body = part.read_bytes().partition(b"\n")
+    _, [sound] = bundle.load_part(str(part))
+    for value in (None, "x", -1, 10**30, [], {}, [["x"]]):
+        if type(value) is type(sound[field]) and value in ("x", []):
+            continue  # of the right type
+        head = json.loads(line)
+        head["anchors"][0][field] = value
+        part.write_bytes(json.dumps(head).encode() + b"\n" + body)
+        with pytest.raises(ValueError):
+            bundle.load_index(str(part))
