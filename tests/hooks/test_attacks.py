@@ -243,3 +243,14 @@ def test_an_index_entry_of_any_shape_is_a_damaged_part_and_no_crash(tmp_path: Pa
         part.write_bytes(json.dumps(head).encode() + b"\n" + body)
         with pytest.raises(ValueError):
             bundle.load_index(str(part))
+
+
+def test_without_any_home_folder_nothing_is_written_anywhere(tmp_path: Path) -> None:
+    cwd = tmp_path / "cwd"
+    cwd.mkdir()
+    env = {"PATH": os.environ.get("PATH", ""), "CONTEXT_ANCHOR_DATA_DIR": "~nobody-of-that-name/x"}
+    for host, event in (("claude-code", "SessionStart"), ("antigravity", "PreInvocation")):
+        stdin = json.dumps({"session_id": "s", "conversationId": "s", "cwd": "/"}).encode()
+        ran = run_hook(host, event, stdin, env, cwd=cwd)
+        assert (ran.code, ran.out, ran.err) == (0, b"{}", b"")
+    assert list(cwd.iterdir()) == []
