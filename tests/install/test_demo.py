@@ -74,9 +74,9 @@ def test_a_hook_that_does_not_do_its_part_fails_the_demo(
 def test_a_recovery_without_an_anchor_fails_the_demo(broken: Path, tmp_path: Path) -> None:
     path = broken / "context_anchor" / "wire" / "bundle.py"
     text = path.read_text(encoding="utf-8")
-    start = text.index("def load_part(")
+    start = text.index("def load_index(")
     path.write_text(
-        text[:start] + text[start:].replace('\n    """', '\n    return [], 0\n    """', 1), encoding="utf-8"
+        text[:start] + text[start:].replace('\n    """', '\n    return 0, []\n    """', 1), encoding="utf-8"
     )
     with pytest.raises(InstallError):
         demo.play("claude-code", tmp_path / "data", lambda text: None)

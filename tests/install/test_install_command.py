@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -205,7 +206,7 @@ def test_a_rendered_bundle_names_the_place_it_will_be_copied_to(
 ) -> None:
     target = tmp_path / "rendered here"
     done = run_install(both, "--render", "antigravity", str(target))
-    assert done.returncode == 0 and f"agy plugin install {target}" in done.stdout
+    assert done.returncode == 0 and f"agy plugin install {shlex.quote(str(target))}" in done.stdout
     args = json.loads((target / "mcp_config.json").read_text())["mcpServers"]["anchors"]["args"]
     assert args[-1] == str(home / ".gemini/config/plugins/context-anchor/scripts/serve.py")
     workspace = tmp_path / "project" / ".agents" / "plugins" / "context-anchor"
