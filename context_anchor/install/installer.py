@@ -115,7 +115,8 @@ def install(where: Machine, choice: Choice, say: Callable[[str], None]) -> Repor
         outcomes = _each(hosts, lambda name, host: _install_one(name, host, source, place, choice, where))
         return Report("dry-run", source.version, where.data, planned, outcomes)
     paths.ensure_folder(str(where.data))
-    say("preparing the private environment (the first time takes up to a minute) ...")
+    first = not environment.python_of(environment.folder_of(where.data)).exists()
+    say("preparing the private environment" + (" (it takes a minute or so)" if first else "") + " ...")
     package_root = source.package.parent
     python = environment.ensure(where.data, package_root, where.log, package=True, base=base)
     place = render.Place(base.path, str(python), where.data)

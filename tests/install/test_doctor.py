@@ -153,3 +153,16 @@ def test_findings_are_ordered_filtered_and_carry_their_code() -> None:
     assert found[2].to_json() == {
         "level": "error", "check": "c", "what": "broken", "cure": "mend it", "code": "environment_setup",
     }  # fmt: skip
+
+
+def test_a_cure_that_names_our_command_can_be_typed_as_it_stands(tmp_path: Path) -> None:
+    finding = Finding("warning", "c", "broken", "Run: context-anchor install --host antigravity")
+    told = doctor._runnable(finding, tmp_path / "data", {"PATH": str(tmp_path)}).cure
+    assert told.endswith("cli.py install --host antigravity"), told
+    made = environment.python_of(environment.folder_of(tmp_path / "my data"))
+    made.parent.mkdir(parents=True)
+    made.with_name("context-anchor.exe" if os.name == "nt" else "context-anchor").touch()
+    told = doctor._runnable(finding, tmp_path / "my data", {"PATH": str(tmp_path)}).cure
+    assert "my data" in told and told.endswith("install --host antigravity"), told
+    (tmp_path / "context-anchor").touch(mode=0o755)
+    assert doctor._runnable(finding, tmp_path / "data", {"PATH": str(tmp_path)}) == finding
