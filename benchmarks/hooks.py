@@ -166,6 +166,8 @@ def main() -> int:
             took, document = bench.once(bench.command("PostToolBatch"), bench.payload("PostToolBatch"))
             assert document == b"{}", document[:200]
             rows["quiet"].append(took)
+            # Each compaction has a PreCompact; without it a second SessionStart(compact) is an echo.
+            bench.once(bench.command("PreCompact"), bench.payload("PreCompact", trigger="auto"))
             took, document = bench.once(
                 bench.command("SessionStart"), bench.payload("SessionStart", source="compact")
             )
@@ -173,6 +175,7 @@ def main() -> int:
             size = bundle.units(text)
             rows["recovery"].append(took)
         peaks["quiet"] = bench.peak_kb(bench.command("PostToolBatch"), bench.payload("PostToolBatch"))
+        bench.once(bench.command("PreCompact"), bench.payload("PreCompact", trigger="auto"))
         peaks["recovery"] = bench.peak_kb(
             bench.command("SessionStart"), bench.payload("SessionStart", source="compact")
         )

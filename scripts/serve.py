@@ -41,6 +41,7 @@ def main() -> int:
     if not missing:
         from context_anchor.server import app
 
+        note_ready()
         return app.main()
     if stage == "environment":
         return fail(f"the private environment is not usable: {missing}", f"Run: {install_command()}")
@@ -63,6 +64,19 @@ def what_is_missing() -> str:
     except ImportError as error:
         return str(error) or type(error).__name__
     return ""
+
+
+def note_ready() -> None:
+    """Leave a mark that the server starts here at once, so that hooks stop saying that it may be slow."""
+    from context_anchor.wire import paths
+
+    mark = Path(paths.data_dir(), "env", "served")
+    try:
+        if not mark.exists():
+            paths.ensure_folder(str(mark.parent))
+            mark.touch(mode=0o600)
+    except OSError as error:
+        print(f"context-anchor: {mark} was not written: {error}", file=sys.stderr)
 
 
 def private_python(missing: str) -> str:

@@ -153,7 +153,11 @@ def _explicit(call: _Call, wanted: str) -> ResolvedSession:
     if not found:
         raise SessionUnknownError(
             f"no session {shorten(wanted)} is known. {_known(call, known)}",
-            hint="Give one of these ids; the start of each conversation names its own.",
+            hint=(
+                "Give one of these ids; the start of each conversation names its own."
+                if known
+                else "Leave session_id out, or pin for the workspace (pin_context with scope=workspace)."
+            ),
         )
     return _resolved(found[0], "explicit", _doubts(call, found[0]))
 
@@ -241,7 +245,7 @@ def _only_live(call: _Call) -> ResolvedSession:
     if not live:
         raise SessionUnknownError(
             f"no live session is known here. {_known(call, known)}",
-            hint="Give session_id, or use the workspace's anchors (scope=workspace).",
+            hint="Give session_id if you have one, or pin for the workspace (pin_context with scope=workspace).",
         )
     record = live[0]
     if record["seen_at"] < call.server_started_at - _GRACE_S:

@@ -7,12 +7,13 @@ from typing import Any
 
 from context_anchor.anchors.anchor import Anchor, format_time
 from context_anchor.anchors.results import JournalEntry
-from context_anchor.anchors.scope import AnyScope
+from context_anchor.anchors.scope import AnyScope, SessionScope
 from context_anchor.anchors.text import matching_title
 from context_anchor.cli import columns, places, terminal, views
 from context_anchor.cli.outcome import Outcome
 from context_anchor.errors import NothingToUndoError, UsageError
 from context_anchor.server.caller import Place
+from context_anchor.wire import registry
 
 _HEAD = ("ENTRY", "WHEN", "BY", "SCOPE", "CHANGE")
 _MOST_SEARCHED = 100_000
@@ -126,6 +127,25 @@ def undo(options: argparse.Namespace) -> Outcome:
     return Outcome(document, "\n".join(lines), notes=places.notes_of(counter, place, result.notices))
 
 
+def _refuse_if_elsewhere(
+    counter: places.Counter, place: Place, changed: list[tuple[JournalEntry, AnyScope]]
+) -> None:
+    """Refuse where a session that can't be told here was changed later: undo would take back another change."""
+    if place.session is not None or place.workspace is None:
+        return
+    newest = max((entry.at for entry, _ in changed), default=None)
+    for record in registry.all_sessions(counter.data):
+        if record["workspace_id"] != place.workspace.workspace_id:
+            continue
+        scope = SessionScope(record["host"], record["session_id"])
+        entries = counter.store.history(scope, limit=1)
+        if entries and (newest is None or entries[0].at > newest):
+            raise UsageError(
+                f"the newest change here is one of session {scope.session_id} ({describe(entries[0])})",
+                hint=f"Add --scope session --session {scope.session_id}, or --scope workspace.",
+            )
+
+
 def _scope_to_undo(counter: places.Counter, place: Place, options: argparse.Namespace) -> AnyScope:
     """Return the named scope, else the one whose newest change is the latest."""
     if options.scope or options.session is not None:
@@ -137,6 +157,7 @@ def _scope_to_undo(counter: places.Counter, place: Place, options: argparse.Name
         for scope in places.scopes_of(place, options)
         if (entries := counter.store.history(scope, limit=1))
     ]
+    _refuse_if_elsewhere(counter, place, changed)
     if not changed:
         raise NothingToUndoError("nothing has been changed here", hint="See: context-anchor history --all")
     if len(changed) > 1 and options.entry is not None:

@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -88,6 +89,8 @@ def editor_command(env: Mapping[str, str]) -> list[str]:
         except ValueError as problem:
             raise UsageError(f"{name} can't be read as a command: {problem}", hint=f"Check {name}.") from None
         return [word.strip('"') for word in words]
+    if os.name != "nt" and not (terminal.is_terminal(sys.stdin) and terminal.is_terminal(sys.stdout)):
+        raise UsageError("there is no terminal for an editor", hint="Set EDITOR, or use pin --id with --content -.")
     for name in ("notepad",) if os.name == "nt" else ("sensible-editor", "nano", "vi"):
         found = shutil.which(name)
         if found:

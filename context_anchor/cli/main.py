@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         terminal.give_up_output()
         return exit_codes.READER_GONE
+    except terminal.OutputFailedError as problem:
+        return _output_failed(problem)
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     except Exception as problem:  # noqa: BLE001 - a defect must end with its own code and one document
@@ -92,4 +94,16 @@ def _tell(code: str, message: str, hint: str, exit_code: int, as_json: bool) -> 
             terminal.say(f"context-anchor: {message}{separator}{hint}")
     except BrokenPipeError:
         terminal.give_up_output()
+    except terminal.OutputFailedError as problem:
+        return _output_failed(problem)
     return exit_code
+
+
+def _output_failed(problem: OSError) -> int:
+    """Say on standard error that standard output takes nothing more, and end with `UNAVAILABLE`."""
+    terminal.give_up_output()
+    try:
+        terminal.say(f"context-anchor: the command was done, and its output can't be written: {problem.strerror}")
+    except OSError:
+        return exit_codes.UNAVAILABLE  # standard error is no better off
+    return exit_codes.UNAVAILABLE

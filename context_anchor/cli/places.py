@@ -64,7 +64,7 @@ def open_counter() -> Counter:
     except (ContextAnchorError, OSError, RuntimeError) as problem:
         notes = (f"earlier anchors were not imported: {problem}",)
     else:
-        if done is not None:
+        if done is not None and (done.anchors or done.problems):
             notes = (f"{done.anchors} anchors were imported once from {', '.join(done.sources)}", *done.problems)
     return Counter(data, store, os.environ, time.time(), notes)
 

@@ -68,6 +68,10 @@ def width() -> int:
     return min(400, max(40, shutil.get_terminal_size().columns))
 
 
+class OutputFailedError(OSError):
+    """The output could not be written, as on a full disk."""
+
+
 def write(text: str, stream: TextIO | None = None) -> None:
     """Write text as UTF-8 to a stream (standard output). Raises BrokenPipeError when its reader is gone."""
     stream = sys.stdout if stream is None else stream
@@ -85,7 +89,9 @@ def write(text: str, stream: TextIO | None = None) -> None:
         # Windows says EINVAL where a pipe's reader is gone.
         if os.name == "nt" and problem.errno == errno.EINVAL:
             raise BrokenPipeError(errno.EPIPE, "the reader of the output is gone") from problem
-        raise
+        if isinstance(problem, BrokenPipeError):
+            raise
+        raise OutputFailedError(problem.errno, problem.strerror) from problem
 
 
 def write_lines(text: str, stream: TextIO | None = None) -> None:

@@ -29,6 +29,8 @@ class Visit:
         self.event_kind = host.EVENTS.get(ev["event"], "")
         self.given: list[str] = []
         self.first = False
+        self.record_is_newer = False
+        self.unreadable = False  # a bundle part that should be there could not be read
         self.marks: dict[str, Any] = marks.new()
         self.record: dict[str, Any] = registry.new(host.HOST, ev["session_id"], now)
         self._entries: list[dict[str, Any]] | None = None
@@ -147,23 +149,44 @@ def run(host: Any, event: str, raw: dict[str, Any], data: str, now: float) -> st
             held = lock.acquire()
         except OSError as problem:
             visit.trouble("data folder: %s" % problem)
-        loaded = marks.load(data, host.HOST, ev["session_id"])
-        if loaded is None and marks.exists(data, host.HOST, ev["session_id"]) and held:
-            aside = marks.set_aside(data, host.HOST, ev["session_id"])
-            visit.trouble("damaged marks set aside as %s" % aside)
-        visit.marks = loaded or visit.marks
-        record = registry.load(data, host.HOST, ev["session_id"])
-        visit.first = record is None and loaded is None
-        visit.record = record or visit.record
+        newer = _load(visit, held)
         if not held:
             visit.trouble("no lock on the session's marks within %.1f s" % _LOCK_S)
         text, kind = answer(visit)
-        saved = held and _saved(visit)
+        saved = held and not newer and _saved(visit)
         if not saved and visit.event_kind not in ("start", "precompact"):
             text = ""  # what can't be remembered as given would be given at every call
         return str(host.respond(event, text, kind))
     finally:
         lock.release()
+
+
+def _load(visit: Visit, held: bool) -> bool:
+    """Read the session's marks and record into the visit; tell whether a newer version wrote the marks.
+
+    What is damaged is moved aside; what a newer version wrote is left alone.
+    """
+    data, host, session_id = visit.data, visit.host.HOST, visit.ev["session_id"]
+    loaded, newer = None, False
+    try:
+        loaded = marks.load(data, host, session_id)
+    except marks.NewerMarksError as problem:
+        newer = True
+        visit.trouble("marks of a newer version are left alone: %s" % problem)
+    if loaded is None and not newer and held and marks.exists(data, host, session_id):
+        visit.trouble("damaged marks set aside as %s" % marks.set_aside(data, host, session_id))
+    record = registry.load(data, host, session_id)
+    if record is None:
+        standing = registry.standing(data, host, session_id)
+        if standing == "newer":
+            visit.record_is_newer = True
+            visit.trouble("a registry file of a newer version is left alone")
+        elif standing and held:
+            visit.trouble("damaged registry file set aside as %s" % registry.set_aside(data, host, session_id))
+    visit.marks = loaded or visit.marks
+    visit.first = record is None and loaded is None
+    visit.record = record or visit.record
+    return newer
 
 
 def _saved(visit: Visit) -> bool:
@@ -172,7 +195,10 @@ def _saved(visit: Visit) -> bool:
         return True
     except OSError as problem:
         visit.trouble("marks not written: %s" % problem)
-        return False
+    except ValueError as problem:  # a field that is no JSON, read from a file that somebody changed
+        aside = marks.set_aside(visit.data, visit.host.HOST, visit.ev["session_id"])
+        visit.trouble("marks set aside as %s: %s" % (aside, problem))
+    return False
 
 
 def find_host(name: str) -> Any:

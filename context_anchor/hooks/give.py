@@ -15,17 +15,39 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_ECHO_S = 10
+
+
 def session_entries(visit: Any, session_id: str) -> list[dict[str, Any]]:
     """Return the anchors of one session's own scope, ready made."""
     return _part(visit, paths.anchors_path(visit.data, "session", visit.host.HOST, session_id, ".bundle"))
 
 
 def _part(visit: Any, path: str) -> list[dict[str, Any]]:
+    """Return a part's entries; a damaged part, or one that is gone while its anchors are there, is noted.
+
+    A damaged part is moved aside, so that the store renders it anew at its next use.
+    """
+    anchors = path[: -len(".bundle")] + ".json"
     try:
-        return parts.load_part(path)[1]
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+        revision, entries = parts.load_index(path)
+        if revision or not os.path.exists(anchors):
+            return entries
+        visit.trouble("bundle part is gone or empty: %s" % path)
+        damaged = os.path.exists(path)
+    except (ValueError, KeyError, TypeError) as problem:
         visit.trouble("bundle part: %s" % problem)
-        return []
+        damaged = True
+    except OSError as problem:
+        visit.trouble("bundle part: %s" % problem)
+        damaged = False
+    visit.unreadable = True
+    if damaged:
+        try:
+            os.replace(path, "%s.corrupt-%d" % (path, int(visit.now)))
+        except OSError as problem:
+            visit.trouble("bundle part: %s" % problem)
+    return []
 
 
 def entries_of(visit: Any) -> list[dict[str, Any]]:
@@ -40,6 +62,11 @@ def entries_of(visit: Any) -> list[dict[str, Any]]:
     if record["workspace_id"]:
         shared = _part(visit, paths.anchors_path(visit.data, "workspace", "", record["workspace_id"], ".bundle"))
     return parts.merge([mine, shared])
+
+
+def _stamp(now: float) -> str:
+    """Return a moment as transcripts write it, to the millisecond."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + ".%03d" % int(now % 1 * 1000)
 
 
 def _new_receipt() -> str:
@@ -78,14 +105,18 @@ def recovery(visit: Any, provisional: bool = False) -> str:
     marks, env = visit.marks, visit.env
     entries = visit.entries()
     before = marks["recovery"]
+    if provisional and before.get("state") == "provisional" and _told_twice(visit, before):
+        return ""
     tries = before.get("tries", 0) if before.get("state") == "again" else 0
     # Answers from before this moment may reach the disk late and prove nothing about it.
-    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(visit.now)) + ".%03d" % int(visit.now % 1 * 1000)
+    since = _stamp(visit.now)
+    if visit.unreadable:
+        return _unreadable(visit, provisional, entries)
     if not entries:
         # What the session was told at its start went with the compaction, its id among it.
         text = bundle(visit, "start", texts.nothing_pinned(visit.host.TOOL), entries)
         marks["recovery"] = {"state": "provisional" if provisional else "done", "receipt": "", "shown": [],
-                             "since": since}
+                             "since": since, "at": visit.now}
         return text
     recap = (env.get("CONTEXT_ANCHOR_POST_COMPACT_RECAP") or "").strip().lower() not in ("0", "false", "no", "off")
     kind = "provisional" if provisional else "recovery"
@@ -96,9 +127,31 @@ def recovery(visit: Any, provisional: bool = False) -> str:
     receipt = marks["last_receipt"]
     receipt["kind"] = "recovery"
     marks["recovery"] = {"state": "provisional" if provisional else "handed", "receipt": receipt["id"],
-                         "tries": tries + 1, "since": since}
+                         "tries": tries + 1, "since": since, "at": visit.now}
     if provisional:
         marks["recovery"]["shown"] = visit.given
+    return text
+
+
+def _told_twice(visit: Any, before: dict[str, Any]) -> bool:
+    """Tell whether SessionStart(compact) came a second time for one compaction (a plugin loaded twice).
+
+    Each compaction has a PreCompact of its own; without one since, the second within seconds is an echo.
+    """
+    given = before.get("at") or 0
+    prepared = visit.marks.get("prepared") or 0
+    return bool(given - 1 < visit.now < given + _ECHO_S and prepared <= given)
+
+
+def _unreadable(visit: Any, provisional: bool, entries: list[dict[str, Any]]) -> str:
+    """Say once that notes could not be read, with those that could; the recovery stays due until they can."""
+    marks = visit.marks
+    told = bool(marks["recovery"].get("told"))
+    if told and not provisional:
+        return ""
+    text = bundle(visit, "start", [texts.UNREADABLE, texts.FRAME], entries)
+    state = "provisional" if provisional else "due"
+    marks["recovery"] = {"state": state, "receipt": "", "tries": 0, "told": True, "since": _stamp(visit.now)}
     return text
 
 
@@ -132,4 +185,5 @@ def nudge(visit: Any) -> str:
 
 def precompact(visit: Any) -> str:
     """Return the plain text for the summariser, '' when nothing critical is pinned."""
+    visit.marks["prepared"] = visit.now
     return texts.precompact(visit.entries(), quickjson.dumps)

@@ -22,7 +22,7 @@ def read_payload(fd: int) -> tuple[dict[str, Any], str]:
     """Return `(payload, complaint)`: a JSON object and "", or {} and what was wrong with the input.
 
     Waits at most one second, and not for the end of input once a whole object is there: a host that keeps
-    the pipe open must not hold up a turn. No input at all is no complaint.
+    the pipe open must not hold up a turn. An empty input is no complaint.
     """
     kept: list[bytes] = []
     size = 0
@@ -46,7 +46,7 @@ def read_payload(fd: int) -> tuple[dict[str, Any], str]:
             break
     raw = b"".join(kept)
     if not raw.strip():
-        return {}, ""
+        return {}, "" if ended else "no payload within %.0f s" % WAIT_S
     if raw[:3] == b"\xef\xbb\xbf":
         raw = raw[3:]
     if size > KEEP_BYTES:

@@ -129,7 +129,8 @@ def _settle(
         marks["compactions"] += 1
         marks["nudged"] = marks["nudges"] = 0
         if recovery.get("state") == "provisional":
-            recovery["state"] = "handed" if recovery.get("receipt") else "done"
+            given = "due" if recovery.get("told") else "done"
+            recovery["state"] = "handed" if recovery.get("receipt") else given
             marks["shown"] = recovery.pop("shown", [])
         else:
             marks["shown"] = []

@@ -12,6 +12,7 @@ TYPE_CHECKING = False  # importing typing would cost a hook 14 ms
 if TYPE_CHECKING:
     from typing import Any
 
+_SERVER_IS_READY = (os.path.join("py", "ready.json"), "served")  # written by the installer, by the server
 _SEEN_EVERY_S = 30
 _KIN_BYTES = 1048576
 
@@ -43,6 +44,8 @@ def register(visit: Any) -> None:
 def save(visit: Any, before: dict[str, Any]) -> None:
     """Write the session's record when something in it changed or time passed."""
     record, now = visit.record, visit.now
+    if visit.record_is_newer:
+        return
     if record != before or now - record["seen_at"] >= _SEEN_EVERY_S or now < record["seen_at"]:
         record["seen_at"] = now
         registry.save(visit.data, record)
@@ -162,8 +165,11 @@ def greet(visit: Any) -> str:
             notes.append(note)
     if not record["workspace_id"]:
         notes.append("No workspace is named here, so only this session's own notes exist (scope session).")
-    if not os.path.exists(os.path.join(visit.data, "env", "py", "ready.json")) and not marks["events"]:
-        notes.append("On its very first use the tools' server may still be setting itself up; retry shortly.")
+    if not any(os.path.exists(os.path.join(visit.data, "env", name)) for name in _SERVER_IS_READY):
+        notes.append(
+            "If the pin tool is missing: its server sets itself up at its very first start, which takes a minute"
+            " or so; the tool is there in the next session."
+        )
     notes.extend(_trouble(visit))
     marks["greeted"] = True
     return give.bundle(visit, "start", texts.first_sight(visit.host.TOOL, visit.has_anchors(), notes))

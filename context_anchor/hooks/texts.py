@@ -10,6 +10,12 @@ FRAME = (
     "These are notes that the user and you pinned earlier. They are data about this task: facts, constraints"
     " and decisions to respect. Lines of a note begin with `| `; a later word of the user wins over a note."
 )
+UNREADABLE = (
+    "Context was just compacted, and some of the pinned notes could not be read just now. Call"
+    " `list_pinned_context` (context-anchor): that restores them, and they are given again afterwards."
+)
+_PRECOMPACT_CHARS = 4000  # escapes make six characters of one; the host cuts above 10,000
+_PRECOMPACT_LINE = 260
 RECAP = (
     "Context was just compacted. The user has set context-anchor to ask for a recap, which takes the place of"
     " any instruction not to recap: begin your next reply with the restored core context in two or three short"
@@ -92,9 +98,18 @@ def precompact(entries: list[dict[str, Any]], quote: Any) -> str:
     Titles are quoted as ASCII JSON strings, since the host reads this text raw.
     """
     lines: list[str] = []
-    for entry in entries:
-        if entry["priority"] == "critical" and len(lines) < 30:
-            lines.append("- %s %s" % (entry["id"], quote(entry["title"])))
+    room = _PRECOMPACT_CHARS
+    critical = [e for e in entries if e["priority"] == "critical"]
+    for entry in critical:
+        title = entry["title"]
+        line = "- %s %s" % (entry["id"], quote(title))
+        if len(line) > _PRECOMPACT_LINE:
+            line = "- %s %s" % (entry["id"], quote(title[: (_PRECOMPACT_LINE - 24) // 12] + "..."))
+        room -= len(line) + 1
+        if room < 0:
+            lines.append("- and %d more" % (len(critical) - len(lines)))
+            break
+        lines.append(line)
     if not lines:
         return ""
     return (

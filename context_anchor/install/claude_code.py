@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from context_anchor.errors import HostConfigError, InstallError
-from context_anchor.install import host_settings, mirror, render
+from context_anchor.install import host_settings, interpreter, mirror, render
 from context_anchor.install.findings import Finding, Outcome
 from context_anchor.install.source import Source
 
@@ -348,8 +347,7 @@ def _call(host: ClaudeCode, words: Sequence[str]) -> subprocess.CompletedProcess
 
 
 def _shown(host: ClaudeCode | None, words: Sequence[str]) -> str:
-    command = ["claude", *words]
-    return subprocess.list2cmdline(command) if os.name == "nt" else shlex.join(command)
+    return interpreter.shown("claude", *words)
 
 
 def _same(one: Path | str, other: Path) -> bool:

@@ -176,16 +176,15 @@ class _Player:
     def _hook(self, event: str, payload: Mapping[str, Any], expect: str) -> None:
         """Start a hook as the host does and hold its answer against what must come."""
         command = [interpreter.running().path, "-I", "-S", str(self.root / "scripts" / "hook.py"), self.host, event]
-        done = subprocess.run(
-            command,
-            input=json.dumps(self._filled(payload)).encode(),
-            capture_output=True,
-            env=self._env(),
-            cwd=self.top,
-            timeout=_WAIT_S,
-        )
+        sent = json.dumps(self._filled(payload)).encode("ascii")
+        try:
+            done = subprocess.run(
+                command, input=sent, capture_output=True, env=self._env(), cwd=self.top, timeout=_WAIT_S
+            )
+        except subprocess.TimeoutExpired as problem:
+            raise InstallError(f"the hook {event} did not end within {_WAIT_S:.0f} s") from problem
         self.hooks += 1
-        wrong = hook_check.judge(self.host, event, done.stdout) if expect != "silence" else ""
+        wrong = hook_check.judge(self.host, event, done.stdout)
         if done.returncode != 0 or done.stderr or wrong:
             raise InstallError(f"the hook {event} failed: code {done.returncode} {done.stderr!r} {wrong}")
         text = injected(self.host, event, done.stdout)

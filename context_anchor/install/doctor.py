@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,7 @@ from context_anchor.install import (
 from context_anchor.install.findings import Finding, from_error
 from context_anchor.install.source import find
 
+_OURS: Final = re.compile(r"(?<![\w/.-])context-anchor(?= (?:install|uninstall|doctor|demo|undo|history)\b)")
 HOSTS: Final = ("claude-code", "antigravity")
 
 
@@ -56,7 +59,24 @@ def examine(
             )
         )
     found += state_check.check(data, tuple(seen))
-    return tuple(found)
+    return tuple(_runnable(finding, data, env) for finding in found)
+
+
+def _runnable(finding: Finding, data: Path, env: Mapping[str, str]) -> Finding:
+    """Return a finding whose cure names our command so that it can be typed as it stands, PATH or not."""
+    if not _OURS.search(finding.cure) or shutil.which("context-anchor", path=env.get("PATH", "")):
+        return finding
+    installed = environment.python_of(environment.folder_of(data)).with_name(
+        "context-anchor.exe" if os.name == "nt" else "context-anchor"
+    )
+    script = find().assets / "scripts" / "cli.py"
+    if installed.is_file():
+        command = interpreter.shown(installed)
+    elif script.is_file():
+        command = interpreter.shown(sys.executable or "python3", script)
+    else:
+        return finding
+    return replace(finding, cure=_OURS.sub(lambda _: command, finding.cure))
 
 
 def _host(

@@ -233,11 +233,7 @@ def _advice(told: list[str], source: Source) -> str:
 def _install_line(source: Source) -> str:
     script = source.assets / "scripts" / "install.py"
     words = [sys.executable or "python3", str(script)] if script.is_file() else ["context-anchor", "install"]
-    if os.name == "nt":
-        return subprocess.list2cmdline(words)
-    import shlex
-
-    return shlex.join(words)
+    return interpreter.shown(*words)
 
 
 def _bring_up_to_date(folder: Path, source: Source, want_package: bool, ready: Ready, log: TextIO | None) -> Path:

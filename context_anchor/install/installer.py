@@ -115,7 +115,8 @@ def install(where: Machine, choice: Choice, say: Callable[[str], None]) -> Repor
         outcomes = _each(hosts, lambda name, host: _install_one(name, host, source, place, choice, where))
         return Report("dry-run", source.version, where.data, planned, outcomes)
     paths.ensure_folder(str(where.data))
-    say("preparing the private environment (the first time takes up to a minute) ...")
+    first = not environment.python_of(environment.folder_of(where.data)).exists()
+    say("preparing the private environment" + (" (it takes a minute or so)" if first else "") + " ...")
     package_root = source.package.parent
     python = environment.ensure(where.data, package_root, where.log, package=True, base=base)
     place = render.Place(base.path, str(python), where.data)
@@ -235,10 +236,10 @@ def render_to(where: Machine, host: render.HostName, target: Path, dry_run: bool
     render.compile_byte_code(target, base.path)
     todo: tuple[str, ...] = ()
     if host == antigravity.HOST:
-        todo = () if root == target else (f"Run: agy plugin install {target}",)
+        todo = () if root == target else (f"Run: {interpreter.shown('agy', 'plugin', 'install', target)}",)
     else:
         todo = (
-            f"Run: claude plugin marketplace add {target}",
+            f"Run: {interpreter.shown('claude', 'plugin', 'marketplace', 'add', target)}",
             "Run: claude plugin install context-anchor@context-anchor",
         )
     return Outcome(host, host, (f"bundle of {len(bundle.files)} files in {target}",), todo, notes, changes.any)
@@ -254,8 +255,8 @@ def write_in_place(where: Machine, dry_run: bool) -> Outcome:
     python = environment.ensure(where.data, source.package.parent, where.log, base=base)
     changed, notes = render.in_place(source, render.Place(base.path, str(python), where.data))
     did = f"{source.assets}: {', '.join(changed) or 'nothing to change'}"
-    tracked = " ".join(name for name in changed if name != render.POINTER)
-    todo = (f"Before pulling updates: git -C {source.assets} checkout -- {tracked}",)
+    tracked = [name for name in changed if name != render.POINTER]
+    todo = ("Before pulling updates: " + interpreter.shown("git", "-C", source.assets, "checkout", "--", *tracked),)
     findings = tuple(Finding("warning", "clone", note) for note in notes)
     return Outcome("clone", "Clone", (did,), todo if tracked else (), findings, bool(changed))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -162,3 +163,9 @@ def short_name(path: str) -> str:
     buffer = ctypes.create_unicode_buffer(1024)
     length = ctypes.windll.kernel32.GetShortPathNameW(path, buffer, 1024)
     return buffer.value if 0 < length < 1024 else ""
+
+
+def shown(*words: object) -> str:
+    """Return a command line to be read and typed by a person, quoted for this platform's shell."""
+    line = [str(word) for word in words]
+    return subprocess.list2cmdline(line) if os.name == "nt" else shlex.join(line)

@@ -14,6 +14,7 @@ from context_anchor.anchors.anchor import Anchor, Draft
 from context_anchor.anchors.bundle import in_order
 from context_anchor.anchors.lookup import same_title
 from context_anchor.anchors.results import Snapshot
+from context_anchor.anchors.scope import AnyScope, SessionScope
 from context_anchor.errors import InvalidAnchorError, UsageError
 from context_anchor.server import reading, summaries
 from context_anchor.server.caller import Call, Desk, Place
@@ -84,17 +85,26 @@ def unpin_context(
         )
     place = desk.place(call, session_id)
     if clear_all:
-        result = desk.store.unpin(place.scope(scope or "session"), actor=_actor(place), clear_all=True)
+        scope_changed = place.scope(scope or "session")
+        result = desk.store.unpin(scope_changed, actor=_actor(place), clear_all=True)
     else:
         found = desk.store.find(place.scopes(scope), anchor_id=anchor_id, title=title)
-        result = desk.store.unpin(place.scope(found.scope), actor=_actor(place), anchor_id=found.id)
+        scope_changed = place.scope(found.scope)
+        result = desk.store.unpin(scope_changed, actor=_actor(place), anchor_id=found.id)
     removed = result.removed
     count = f"{len(removed)} anchor{'' if len(removed) == 1 else 's'}"
     structured: dict[str, Any] = {"removed": [], "count": len(removed), "revision": result.revision}
-    lines = [f"Unpinned {count}." + (" `context-anchor undo` brings them back." if removed else "")]
+    lines = [f"Unpinned {count}." + (f" The user can take that back: `{_undo(scope_changed)}`." if removed else "")]
     _add_standing(desk, place, structured, lines, result.notices, only_when_over=True)
     _add_ids(structured, "removed", lines, removed)
     return Reply("\n".join(lines), structured)
+
+
+def _undo(scope: AnyScope) -> str:
+    """Return the command that takes back the newest change of a scope, whatever folder it is run in."""
+    if isinstance(scope, SessionScope):
+        return f"context-anchor undo --scope session --session {scope.session_id}"
+    return f"context-anchor undo --scope workspace --workspace {scope.workspace_id}"
 
 
 def list_pinned_context(

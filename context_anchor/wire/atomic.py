@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 
 try:
@@ -15,6 +16,7 @@ except ImportError:  # Windows
     except ImportError:
         msvcrt = None  # type: ignore[assignment]
 
+_NOWAIT = getattr(os, "O_NONBLOCK", 0)
 _NOINHERIT = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -80,20 +82,30 @@ def append_line(path: str, line: bytes) -> None:
 
     Source: measured, 34,720 lines by eight writers on a local file system, none torn.
     """
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NOINHERIT, 0o600)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NOWAIT | _NOINHERIT, 0o600)
     try:
         write_all(fd, line.rstrip(b"\n") + b"\n")
     finally:
         os.close(fd)
 
 
+def open_regular(path: str) -> int:
+    """Open a regular file for reading and return its descriptor; raises OSError for anything else.
+
+    A named pipe in a file's place would hold the reader up for ever, a device would never end.
+    """
+    fd = os.open(path, os.O_RDONLY | _NOWAIT | _NOINHERIT)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return fd
+
+
 def read_bytes(path: str, limit: int) -> bytes | None:
     """Return a file's bytes, or None when there is no such file. Raises OSError; ValueError above limit."""
     try:
-        fd = os.open(path, os.O_RDONLY | _NOINHERIT)
-    except FileNotFoundError:
-        return None
-    except NotADirectoryError:
+        fd = open_regular(path)
+    except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         parts: list[bytes] = []

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 FORMAT = "context-anchor-bundle/1"
 DEFAULT_BUDGET = 14000
-MAX_PART_BYTES = 16777216
+LEAST_BUDGET = 1500  # the head alone takes some 700
+MAX_INDEX_BYTES = 4194304
+MAX_BLOCK_BYTES = 262144
 _LISTED_UNITS = 1500  # room kept for the list of what did not fit
 _STAT_LIMIT = 60
 _STAT_SECONDS = 0.05
@@ -28,30 +30,117 @@ def budget(env: Any, cap: int) -> int:
     """Return the UTF-16 units one injection may take: the user's limit, never above the host's cap."""
     text = (env.get("CONTEXT_ANCHOR_MAX_INJECT_CHARS") or "").strip()
     wanted = int(text) if text.isdecimal() and len(text) < 10 else DEFAULT_BUDGET
-    return min(max(wanted, 600), cap)
+    return min(max(wanted, LEAST_BUDGET), cap)
+
+
+def load_index(path: str) -> tuple[int, list[dict[str, Any]]]:
+    """Return `(revision, entries)` of a part; `block_text` gives an entry's text. (0, []) for no or an empty file.
+
+    Every block is looked at, one at a time: a full scope has megabytes, of which an injection takes a few
+    kilobytes. The file stays open (`source`), so that a part replaced meanwhile is read as it was.
+
+    Raises ValueError, KeyError or TypeError for a damaged part, OSError when reading fails.
+    """
+    try:
+        fd = atomic.open_regular(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0, []
+    try:
+        line = _first_line(fd)
+        if not line:
+            os.close(fd)
+            return 0, []
+        head = quickjson.loads(line)
+        if not isinstance(head, dict) or head.get("format") != FORMAT:
+            raise ValueError("not a bundle part: %s" % path)
+        entries = []
+        for entry in head["anchors"]:
+            if not _is_entry(entry):
+                raise ValueError("an entry of the bundle part is damaged: %s" % path)
+            entry["source"] = (fd, len(line) + entry["at"])
+            text = block_text(entry)
+            if not _is_sound(text):
+                raise ValueError("a block of the bundle part is damaged: %s" % path)
+            entry["units"] = units(text)
+            entries.append(entry)
+        return int(head.get("revision") or 0), entries
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _first_line(fd: int) -> bytes:
+    """Return the bytes up to and with the first newline; raises ValueError where there is none in reach."""
+    parts: list[bytes] = []
+    size = 0
+    while size <= MAX_INDEX_BYTES:
+        block = os.read(fd, 65536)
+        if not block:
+            break
+        end = block.find(b"\n")
+        if end >= 0:
+            return b"".join([*parts, block[: end + 1]])
+        parts.append(block)
+        size += len(block)
+    if not size:
+        return b""
+    raise ValueError("bundle part without an index")
+
+
+def block_text(entry: dict[str, Any]) -> str:
+    """Return an entry's block, read anew; raises ValueError where it is cut or no UTF-8."""
+    fd, at = entry["source"]
+    size = entry["bytes"]
+    if not 0 < size <= MAX_BLOCK_BYTES or at < 0:
+        raise ValueError("bundle part with an impossible block")
+    os.lseek(fd, at, os.SEEK_SET)
+    raw = b""
+    while len(raw) < size:
+        piece = os.read(fd, size - len(raw))
+        if not piece:
+            raise ValueError("bundle part is cut short")
+        raw += piece
+    return raw.decode("utf-8")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**40
+
+
+def _is_entry(entry: Any) -> bool:
+    """Tell whether an index entry has every field that hooks use, of the right type."""
+    if not isinstance(entry, dict):
+        return False
+    order, refs = entry.get("order"), entry.get("refs")
+    return (
+        all(isinstance(entry.get(name), str) for name in ("id", "title", "priority", "category", "scope"))
+        and all(_is_count(entry.get(name)) for name in ("at", "bytes", "units", "revision"))
+        and isinstance(order, list)
+        and len(order) == 3
+        and all(type(rank) is int for rank in order)
+        and isinstance(refs, list)
+        and all(isinstance(ref, str) for ref in refs)
+    )
+
+
+def _is_sound(text: str) -> bool:
+    """Tell whether a block keeps to its frame: a heading, then lines behind `| ` or empty ones."""
+    lines = text.split("\n")
+    return lines[0].startswith("## [") and all(not line or line.startswith("| ") for line in lines[1:])
 
 
 def load_part(path: str) -> tuple[int, list[dict[str, Any]]]:
-    """Return `(revision, entries)` of a part, with each entry's text as `text`; (0, []) where there is none.
-
-    Raises ValueError for a damaged part, OSError when reading fails.
-    """
-    raw = atomic.read_bytes(path, MAX_PART_BYTES)
-    if not raw:
-        return 0, []
-    line, found, body = raw.partition(b"\n")
-    head = quickjson.loads(line) if found else None
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise ValueError("not a bundle part: %s" % path)
-    entries = []
-    for entry in head["anchors"]:
-        at, size = entry["at"], entry["bytes"]
-        block = body[at : at + size]
-        if len(block) != size:
-            raise ValueError("bundle part is cut short: %s" % path)
-        entry["text"] = block.decode("utf-8")
-        entries.append(entry)
-    return int(head.get("revision") or 0), entries
+    """Return `(revision, entries)` of a part, each with its whole text as `text`; raises as `load_index`."""
+    revision, entries = load_index(path)
+    if entries:
+        fd = entries[0]["source"][0]
+        try:
+            for entry in entries:
+                entry["text"] = block_text(entry)
+                del entry["source"]
+        finally:
+            os.close(fd)
+    return revision, entries
 
 
 def merge(parts: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -134,7 +223,7 @@ def compose(head: list[str], entries: list[dict[str, Any]], limit: int) -> tuple
                 break
             shown.append(text)
         intro = "\n".join([*head, line + ", ".join(shown)]) + "\n\n"
-    body = "".join(e["text"] for e in taken)
+    body = "".join(e["text"] if "text" in e else block_text(e) for e in taken)
     tail = listing(left, limit - units(intro) - units(body)) if left else ""
     text = intro + body + tail
     if units(text) > limit:  # a limit below the head alone

@@ -21,6 +21,8 @@ def log_path(data: str) -> str:
 
 def note(data: str, host: str, event: str, what: object, now: float | None = None) -> bool:
     """Append one failure; returns False where even that can't be written, and never raises."""
+    if not data:
+        return False  # no data folder could be told
     try:
         path = log_path(data)
         paths.ensure_folder(os.path.dirname(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
@@ -57,6 +58,10 @@ def load(data: str, host: str, session_id: str) -> dict[str, Any] | None:
         value = quickjson.loads(raw) if raw else None
     except ValueError:
         return None
+    except OSError as problem:
+        if problem.errno not in (errno.EINVAL, errno.EISDIR, errno.ELOOP):
+            raise
+        return None  # a folder, a pipe or a ring of links in the file's place
     return _checked(value)
 
 
@@ -112,4 +117,4 @@ def set_aside(data: str, host: str, session_id: str) -> str:
 
 def exists(data: str, host: str, session_id: str) -> bool:
     """Tell whether a session has a marks file at all, readable or not."""
-    return os.path.exists(path_of(data, host, session_id))
+    return os.path.lexists(path_of(data, host, session_id))

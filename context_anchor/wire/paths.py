@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -48,12 +49,13 @@ def data_dir(env: Mapping[str, str] | None = None, root: str | None = None) -> s
     """Return the data folder as an absolute path; it need not exist yet.
 
     `CONTEXT_ANCHOR_DATA_DIR` first, then the pointer file that the installer wrote beside the package
-    (programs started from a desktop lack the shell's `XDG_*`), then the platform's default.
+    (programs started from a desktop lack the shell's `XDG_*`), then the platform's default. Raises OSError
+    where no home folder is known.
     """
     env = os.environ if env is None else env
     named = (env.get("CONTEXT_ANCHOR_DATA_DIR") or "").strip()
     if named:
-        return os.path.abspath(os.path.expanduser(named))
+        return _absolute(named)
     try:
         with open(os.path.join(root or plugin_root(), _POINTER), "rb") as file:
             text = file.read(4096).decode("utf-8").strip()
@@ -61,7 +63,14 @@ def data_dir(env: Mapping[str, str] | None = None, root: str | None = None) -> s
             return text
     except (OSError, UnicodeDecodeError):
         text = ""  # no pointer: a plain clone
-    return os.path.abspath(default_data_dir(env))
+    return _absolute(default_data_dir(env))
+
+
+def _absolute(path: str) -> str:
+    path = os.path.expanduser(path)
+    if path.startswith("~"):
+        raise OSError(errno.ENOENT, "no home folder is known; set CONTEXT_ANCHOR_DATA_DIR", path)
+    return os.path.abspath(path)
 
 
 def fnv1a_128(data: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from context_anchor.wire import atomic, paths, quickjson
 
@@ -54,8 +55,31 @@ def new(host: str, session_id: str, now: float) -> dict[str, Any]:
 
 
 def load(data: str, host: str, session_id: str) -> dict[str, Any] | None:
-    """Return a session's record, or None."""
-    return _checked(_read(paths.session_path(data, "registry", host, session_id)))
+    """Return a session's record, or None; a file that speaks of another session is none of this one's."""
+    record = _checked(_read(paths.session_path(data, "registry", host, session_id)))
+    if record and (record["host"] != host or record["session_id"] != session_id):
+        return None
+    return record
+
+
+def standing(data: str, host: str, session_id: str) -> str:
+    """Tell why `load` gave nothing: "" where there is no file, "newer", or "damaged"."""
+    path = paths.session_path(data, "registry", host, session_id)
+    if not os.path.lexists(path):
+        return ""
+    value = _read(path)
+    name, _, number = str(value.get("format")).partition("/") if value else ("", "", "")
+    if name == FORMAT.partition("/")[0] and number.isdecimal() and len(number) < 9 and int(number) > 1:
+        return "newer"
+    return "damaged"
+
+
+def set_aside(data: str, host: str, session_id: str) -> str:
+    """Move a damaged file out of the way and return its new path; raises OSError."""
+    path = paths.session_path(data, "registry", host, session_id)
+    aside = "%s.corrupt-%d" % (path, int(time.time()))
+    os.replace(path, aside)
+    return aside
 
 
 def save(data: str, record: dict[str, Any]) -> None:

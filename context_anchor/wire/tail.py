@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from context_anchor.wire.atomic import open_regular
+
 TYPE_CHECKING = False  # importing typing would cost a hook 14 ms
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +45,7 @@ class Tail:
     def lines(self) -> Iterator[bytes]:
         """Yield complete lines without their line ends; raises OSError only when reading fails."""
         try:
-            fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+            fd = open_regular(self.path)
         except (FileNotFoundError, NotADirectoryError):
             self.missing = True
             return
@@ -156,18 +158,24 @@ def _guard(fd: int, offset: int) -> str:
 def read_head(path: str, limit: int = 262144) -> bytes:
     """Return a file's first bytes, at most `limit`; b'' where there is no file yet. Raises OSError."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read(limit) or b""
+        fd = open_regular(path)
     except (FileNotFoundError, NotADirectoryError):
         return b""
+    try:
+        return _read_exactly(fd, limit)
+    finally:
+        os.close(fd)
 
 
 def read_end(path: str, limit: int) -> bytes:
     """Return a file's last bytes, at most `limit`; b'' where there is no file. Raises OSError."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - limit))
-            return _read_exactly(file.fileno(), min(size, limit))
+        fd = open_regular(path)
     except (FileNotFoundError, NotADirectoryError):
         return b""
+    try:
+        size = os.lseek(fd, 0, os.SEEK_END)
+        os.lseek(fd, max(0, size - limit), os.SEEK_SET)
+        return _read_exactly(fd, min(size, limit))
+    finally:
+        os.close(fd)

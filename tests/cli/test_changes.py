@@ -83,3 +83,18 @@ def test_undo_without_a_scope_takes_the_scope_changed_last_and_says_so(ca: Desk)
 def test_there_is_nothing_to_undo_where_nothing_was_changed(ca: Desk) -> None:
     assert ca("undo").code == 3
     assert ca("history").out == ""
+
+
+def test_undo_refuses_where_a_session_it_cannot_tell_was_changed_later(ca: Desk) -> None:
+    ca.pin("shared", "1", "--scope", "workspace")
+    for session in ("11111111-aaaa", "22222222-bbbb"):
+        ca.open_session(session)
+    ca.pin("mine", "1", "--session", "11111111-aaaa")
+    ca("unpin", "mine", "--session", "11111111-aaaa")
+    refused = ca("undo", "--json")
+    assert refused.code == 2
+    assert "--session 11111111-aaaa" in refused.json["error"]["hint"]
+    assert ca.titles("--scope", "workspace") == ["shared"], "nothing was undone"
+    assert ca("undo", "--scope", "session", "--session", "11111111-aaaa").code == 0
+    ca.pin("shared", "2", "--scope", "workspace")
+    assert ca("undo").code == 0, "the workspace's change is the newest"

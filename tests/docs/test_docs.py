@@ -8,6 +8,7 @@ import importlib.util
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,9 @@ import pytest
 
 from context_anchor import __version__, errors
 from context_anchor.anchors import anchor
+from context_anchor.anchors.bundle import render_block
 from context_anchor.cli import exit_codes, parser
+from context_anchor.hooks import texts
 from context_anchor.hosts import antigravity as antigravity_host
 from context_anchor.hosts import claude_code as claude_host
 from context_anchor.install import antigravity, claude_code, cli_entry
@@ -234,6 +237,32 @@ def test_every_recovery_state_is_documented_and_no_other() -> None:
     assert {bare(cells[0]) for cells in rows(ANCHORS, "state")} == written
 
 
+@BOTH_READMES
+def test_the_recovery_shown_is_written_as_the_code_writes_it(page: Path) -> None:
+    shown = next(body for kind, body in code_blocks(page) if kind == "text")
+    first, second = shown.splitlines()[:2]
+    receipt, session = first.removeprefix("context-anchor receipt ").split(" | session ")
+    assert first == texts.receipt_line(receipt, session)
+    assert re.fullmatch(r"r-[0-9a-f]{10}", receipt)
+    assert second == texts.recovery(recap=True, notes=[])[0]
+    heads = re.findall(r"^## \[(\w+)\] (.+) \{(a-[0-9a-f]{10})\} \((\w+), (\w+)\)$", shown, re.MULTILINE)
+    notes = [part.splitlines()[1:] for part in shown.split("\n## ")[1:]]
+    assert len(heads) == len(notes) == 2
+    blocks = ""
+    for (priority, title, anchor_id, category, scope), lines in zip(heads, notes, strict=True):
+        kept = [line.removeprefix("| ") for line in lines if line]
+        refs = tuple(ref for line in kept if line.startswith("refs: ") for ref in line[6:].split(", "))
+        content = "\n".join(line for line in kept if not line.startswith("refs: "))
+        blocks += render_block(
+            anchor.Anchor.from_json({
+                "id": anchor_id, "title": title, "content": content, "priority": priority, "category": category,
+                "scope": scope, "refs": list(refs), "tags": [], "origin": "agent", "revision": 1,
+                "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",
+            })
+        )  # fmt: skip
+    assert shown.endswith(blocks.rstrip("\n") + "\n")
+
+
 # Errors and formats
 
 
@@ -242,8 +271,13 @@ def test_every_error_code_is_documented_and_no_other() -> None:
     assert listed == kinds() | {"internal"}
 
 
-def test_every_exit_code_is_documented_and_no_other() -> None:
-    listed = {int(cells[0]) for cells in rows(ERRORS, "code") if cells[0].isdecimal()}
+@pytest.mark.parametrize(
+    ("page", "header"),
+    [(ERRORS, "code"), (README, "Exit code"), (README_ZH, "退出码")],
+    ids=["errors", "en", "zh"],
+)
+def test_every_exit_code_is_documented_and_no_other(page: Path, header: str) -> None:
+    listed = {int(cells[0]) for cells in rows(page, header) if cells[0].isdecimal()}
     known = {name: value for name, value in vars(exit_codes).items() if name.isupper() and isinstance(value, int)}
     assert known["OK"] == 0
     assert listed == set(known.values())
@@ -272,8 +306,12 @@ def test_supported_versions_are_those_that_installer_and_tests_know() -> None:
     supported = next(cells for cells in rows(HOSTS, "") if cells[0] == "supported")
     assert supported[1].startswith(f"{oldest} and newer") and newest in supported[1]
     assert ".".join(map(str, antigravity.OLDEST)) in supported[2] and pinned.ANTIGRAVITY_VERSION in supported[2]
-    for page in (README, README_ZH):
-        assert oldest in text_of(page)
+    for page, header in ((README, "Host"), (README_ZH, "宿主")):
+        # The first table of this kind; the one of permissions comes later.
+        shown = {cells[0]: " ".join(cells[1:]) for cells in reversed(rows(page, header))}
+        assert oldest in shown["Claude Code"] and newest in shown["Claude Code"]
+        known = (".".join(map(str, antigravity.OLDEST)), pinned.ANTIGRAVITY_VERSION)
+        assert all(version in shown["Antigravity"] for version in known)
 
 
 def test_the_hooks_listed_for_a_host_are_those_of_its_file() -> None:
@@ -343,11 +381,41 @@ def test_all_docs_are_reached_from_the_readmes() -> None:
         assert {f"docs/{page.name}" for page in DOCS} <= set(links(readme))
 
 
+REGISTRY = r"\b[\w.]*(?:pypi\.org|pythonhosted\.org|npmjs\.(?:org|com))\b"
+
+
 @EVERY_PAGE
 def test_no_page_names_a_machine_or_a_registry(page: Path) -> None:
     machine = r"(?<![\w~.])/(?:work|root|opt|tmp|home)\b\S*"
-    registry = r"\b[\w.]*(?:pypi\.org|pythonhosted\.org|npmjs\.(?:org|com))\b"
-    assert re.findall(f"{machine}|{registry}", text_of(page)) == []
+    assert re.findall(f"{machine}|{REGISTRY}", text_of(page)) == []
+
+
+def tracked_texts() -> dict[str, str]:
+    """Return the text of every text file that git follows, by its path from the root."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("needs git and a clone to tell which files belong to the project")
+    done = subprocess.run([git, "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=True)
+    found: dict[str, str] = {}
+    for name in done.stdout.decode("utf-8").split("\0"):
+        path = ROOT / name
+        if name and path.is_file() and b"\0" not in (raw := path.read_bytes()):
+            found[name] = raw.decode("utf-8", "replace")
+    assert "README.md" in found
+    return found
+
+
+def test_no_file_of_the_project_names_the_machine_it_was_made_on_or_a_registry() -> None:
+    # Tests may make up folders below /opt; nothing else may name one.
+    made_on, installed = rf"(?<![\w~.])/{'work'}/|/tmp/{'ca'}\b", r"(?<![\w~.])/opt/"
+    found = [
+        (name, hit.group())
+        for name, text in tracked_texts().items()
+        for hit in re.finditer(
+            f"{made_on}|{REGISTRY}" + ("" if name.startswith("tests/") else f"|{installed}"), text
+        )
+    ]
+    assert found == []
 
 
 def test_the_readme_is_long_enough_to_list_the_plugin_in_a_directory() -> None:
@@ -362,9 +430,9 @@ def test_the_changes_begin_with_the_present_version() -> None:
 
 def test_the_chinese_readme_has_the_same_blocks_tables_and_links() -> None:
     assert code_blocks(README_ZH) == code_blocks(README)
-    assert sorted(set(links(README_ZH)) ^ set(links(README))) == [
-        "#data-and-privacy", "#数据与隐私", "README.md", "README.zh-CN.md",
-    ]  # fmt: skip
+    pages = [[target for target in links(page) if not target.startswith("#")] for page in (README, README_ZH)]
+    assert set(pages[0]) ^ set(pages[1]) == {"README.md", "README.zh-CN.md"}
+    assert len(links(README)) == len(links(README_ZH))  # links to headings are in each page's own language
     lines = [text_of(page).splitlines() for page in (README, README_ZH)]
     heads = [[line.split()[0] for line in page if line.startswith("#")] for page in lines]
     assert heads[0] == heads[1]

@@ -39,6 +39,12 @@ def test_the_skill_has_its_folders_name_and_a_description_within_the_hosts_bound
 
 
 @BOTH
+def test_a_page_is_within_the_hosts_size(page: Path) -> None:
+    limit = 12_000 if page == RULE else 24_000  # characters of a rule; a skill's bytes after a compaction
+    assert 0 < len(page.read_bytes()) < limit
+
+
+@BOTH
 def test_a_page_is_plain_text_without_byte_order_mark_or_carriage_returns(page: Path) -> None:
     raw = page.read_bytes()
     assert not raw.startswith(b"\xef\xbb\xbf") and b"\r" not in raw

@@ -23,11 +23,6 @@ FOREIGN_HOOKS = {"mine": {"Stop": [{"type": "command", "command": "echo {}"}]}}
 FOREIGN_SERVERS = {"mcpServers": {"mine": {"command": "mine"}}}
 
 
-def contents(folder: Path) -> dict[Path, bytes]:
-    """Every file below a folder but byte code."""
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
-
-
 def pin_and_compact(host: Antigravity) -> str:
     """Let a conversation pin and be compacted with the plugin as it lies there; its id."""
     chat = host.open(compact_at=COMPACTS_AT)
@@ -46,7 +41,10 @@ def pin_and_compact(host: Antigravity) -> str:
 
 
 def test_the_installer_puts_the_plugin_in_and_takes_it_out_and_the_pins_stay_emulated(
-    antigravity_python: Path, plugin: Path, lent_data: Path, tmp_path: Path  # noqa: F811
+    antigravity_python: Path,
+    plugin: Path,
+    lent_data: Path,  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     with Antigravity(antigravity_python, tmp_path / "host", install=False) as host:
         host.data = lent_data
@@ -68,12 +66,9 @@ def test_the_installer_puts_the_plugin_in_and_takes_it_out_and_the_pins_stay_emu
             assert done.returncode == 0, done.stdout + done.stderr
             return done.stdout
 
-        install("--allow-mcp", "--no-proof")
-        assert not (host.plugin / ".claude-plugin").exists()
-        before = contents(host.plugin)
         report = json.loads(install("--allow-mcp", "--no-proof", "--json"))
         assert report["ok"]
-        assert contents(host.plugin) == before, "a second time changes nothing"
+        assert not (host.plugin / ".claude-plugin").exists()
         allowed = json.loads(settings.read_text(encoding="utf-8"))["permissions"]["allow"]
         assert allowed == ["command(ls)", f"mcp({SERVER}/*)", "mcp(anchors/*)"]
 
@@ -90,7 +85,10 @@ def test_the_installer_puts_the_plugin_in_and_takes_it_out_and_the_pins_stay_emu
 
 
 def test_a_rendered_folder_works_where_the_client_copies_it_emulated(
-    antigravity_python: Path, plugin: Path, lent_data: Path, tmp_path: Path  # noqa: F811
+    antigravity_python: Path,
+    plugin: Path,
+    lent_data: Path,  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     with Antigravity(antigravity_python, tmp_path / "host", install=False) as host:
         host.data = lent_data

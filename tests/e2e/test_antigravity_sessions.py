@@ -35,10 +35,10 @@ def test_a_resumed_conversation_is_given_nothing_twice_and_what_is_due_once_emul
         told = ("--session", chat.id, "--title", "By hand", "--content", "HAND-NOTE: ship on Friday")
         pinned = host.run(*host.cli("pin", *told))
         assert pinned.returncode == 0, pinned.stderr
-        # It fills up with the last answer, and the runtime ends before the next request.
+        # It fills up with the last answer, and the runtime is killed before the next request.
         again.say("Fill.", Reply("more", STEP, tokens=60_000), Reply("full", tokens=COMPACTS_AT + 500))
         assert again.compactions == 1
-        assert again.close() == 0
+        again.kill()
 
         third = host.open(chat.id, compact_at=COMPACTS_AT)
         third.say("Back.", Reply("back", STEP, tokens=32_000), Reply("hm", tokens=33_000))
@@ -97,7 +97,7 @@ def test_a_subagents_conversation_is_told_nothing_and_is_not_live_emulated(
     with Antigravity(antigravity_python, tmp_path) as host:
         chat = host.open()
         style = pin("House style", "STYLE-RULE: tabs", "high", scope="workspace")
-        helper = {
+        worker = {
             "name": "worker", "description": "works", "system_prompt": "You work.", "enable_mcp_tools": False,
             "enable_write_tools": True, "enable_subagent_tools": False, "toolSummary": "x", "toolAction": "y",
         }  # fmt: skip
@@ -113,7 +113,7 @@ def test_a_subagents_conversation_is_told_nothing_and_is_not_live_emulated(
         chat.say(
             "Send someone.",
             Reply("I pin.", (style, RULE), tokens=30_000),
-            Reply("I make one.", (Call("define_subagent", helper),), tokens=31_000),
+            Reply("I make one.", (Call("define_subagent", worker),), tokens=31_000),
             Reply("I ask.", (ask,), tokens=32_000),
             Reply("Waiting.", tokens=33_000),
             Reply("Heard.", tokens=34_000),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -57,11 +58,14 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Source) -> P
         ("print('{}')", "told nothing"),
         ("import sys; sys.exit(1)", "failed: code 1"),
         ("print('noise')", "failed"),
+        ("import time; time.sleep(30)", "did not end within"),
     ],
 )
 def test_a_hook_that_does_not_do_its_part_fails_the_demo(
-    broken: Path, script: str, words: str, tmp_path: Path
+    broken: Path, script: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(demo, "_WAIT_S", 2.0 if "sleep" in script else 60.0)
+    monkeypatch.setattr(demo._Player, "open_server", lambda player: nullcontext())
     (broken / "scripts" / "hook.py").write_text(script + "\n", encoding="utf-8")
     with pytest.raises(InstallError, match=words):
         demo.play("claude-code", tmp_path / "data", lambda text: None)
@@ -70,9 +74,9 @@ def test_a_hook_that_does_not_do_its_part_fails_the_demo(
 def test_a_recovery_without_an_anchor_fails_the_demo(broken: Path, tmp_path: Path) -> None:
     path = broken / "context_anchor" / "wire" / "bundle.py"
     text = path.read_text(encoding="utf-8")
-    start = text.index("def load_part(")
+    start = text.index("def load_index(")
     path.write_text(
-        text[:start] + text[start:].replace('\n    """', '\n    return [], 0\n    """', 1), encoding="utf-8"
+        text[:start] + text[start:].replace('\n    """', '\n    return 0, []\n    """', 1), encoding="utf-8"
     )
     with pytest.raises(InstallError):
         demo.play("claude-code", tmp_path / "data", lambda text: None)

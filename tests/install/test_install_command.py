@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -140,7 +141,10 @@ def test_the_installed_command_can_take_itself_away(both: dict[str, str], data: 
     copy = environment.folder_of(data)
     (data / "env").unlink()
     shutil.copytree(site, copy / "site" / "context_anchor")
-    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from context_anchor.install.cli_entry import main; sys.exit(main())"
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+        "from context_anchor.install.cli_entry import main; sys.exit(main())"
+    )
     done = subprocess.run(
         [interpreter.running().path, "-I", "-c", code, str(copy / "site"), "uninstall"],
         env=both, capture_output=True, text=True,
@@ -202,7 +206,7 @@ def test_a_rendered_bundle_names_the_place_it_will_be_copied_to(
 ) -> None:
     target = tmp_path / "rendered here"
     done = run_install(both, "--render", "antigravity", str(target))
-    assert done.returncode == 0 and f"agy plugin install {target}" in done.stdout
+    assert done.returncode == 0 and f"agy plugin install {shlex.quote(str(target))}" in done.stdout
     args = json.loads((target / "mcp_config.json").read_text())["mcpServers"]["anchors"]["args"]
     assert args[-1] == str(home / ".gemini/config/plugins/context-anchor/scripts/serve.py")
     workspace = tmp_path / "project" / ".agents" / "plugins" / "context-anchor"

@@ -177,9 +177,9 @@ def test_parts_of_session_and_workspace_are_merged_by_priority_category_and_age(
 
 @pytest.mark.parametrize(
     ("text", "cap", "want"),
-    [("", 9900, 9900), ("", 40_000, 14_000), ("5000", 9900, 5000), ("20000", 9900, 9900), ("1", 9900, 600),
+    [("", 9900, 9900), ("", 40_000, 14_000), ("5000", 9900, 5000), ("20000", 9900, 9900), ("1", 9900, 1500),
      ("x", 9900, 9900), ("-5", 9900, 9900), ("²", 9900, 9900), ("٣٠٠٠", 9900, 3000), ("9" * 50, 9900, 9900),
-     (" 700 ", 9900, 700)],
+     (" 1700 ", 9900, 1700)],
 )  # fmt: skip
 def test_the_budget_is_the_users_and_never_above_the_hosts_cap(text: str, cap: int, want: int) -> None:
     assert bundle.budget({"CONTEXT_ANCHOR_MAX_INJECT_CHARS": text}, cap) == want

@@ -98,6 +98,8 @@ class HookCalls:
         self.calls: list[HookCall] = []
         self.known: set[str] = set()
         """Conversations that exist already, for which a resume fires no SessionStart."""
+        self.transcript_of: Callable[[str], Path] = self._own_transcript
+        """Path of the transcript that hooks are told of; another than the runtime's for what some builds do."""
         self._plugin, self._workspaces, self._brain = plugin, workspaces, brain
         self._environment = environment
         self._with_session_start = with_session_start
@@ -170,7 +172,7 @@ class HookCalls:
         payload = {
             "conversationId": conversation,
             "workspacePaths": self._workspaces(conversation),
-            "transcriptPath": str(folder / ".system_generated" / "logs" / self._transcript_name),
+            "transcriptPath": str(self.transcript_of(conversation)),
             "artifactDirectoryPath": str(folder),
             "modelName": "stub-model",
             **more,
@@ -215,6 +217,9 @@ class HookCalls:
         except ValueError as problem:
             call.fault = f"{event} of {conversation}: {problem}; stdout {stdout[:300]!r}"
         return call
+
+    def _own_transcript(self, conversation: str) -> Path:
+        return self._brain / conversation / ".system_generated" / "logs" / self._transcript_name
 
     def transcript(self, conversation: str) -> list[tuple[int, str]]:
         path = self._brain / conversation / ".system_generated" / "logs" / "transcript.jsonl"

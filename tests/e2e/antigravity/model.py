@@ -244,8 +244,11 @@ class Model:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream" if stream else "application/json")
                 self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                try:
+                    self.end_headers()
+                    self.wfile.write(body)
+                except ConnectionError:
+                    self.close_connection = True  # the runtime was ended while it waited
 
         return Handler
 
