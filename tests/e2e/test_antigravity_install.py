@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -97,7 +98,7 @@ def test_a_rendered_folder_works_where_the_client_copies_it_emulated(
         script = str(plugin / "scripts" / "install.py")
         done = host.run(sys.executable, script, "--render", "antigravity", str(rendered), seconds=180, env=named)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert f"agy plugin install {rendered}" in done.stdout
+        assert f"agy plugin install {shlex.quote(str(rendered))}" in done.stdout
         shutil.copytree(rendered, host.plugin)
         shutil.rmtree(rendered)
         pin_and_compact(host)
