@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from context_anchor.wire import quickjson
+from context_anchor.wire import bundle, quickjson
 
 TYPE_CHECKING = False  # importing typing would cost a hook 14 ms
 if TYPE_CHECKING:
@@ -123,12 +123,8 @@ def read_line(line: bytes, at_start: bool = False) -> Iterator[tuple[Any, ...]]:
 
 
 def _traces(text: str) -> Iterator[tuple[str, str]]:
-    at = text.find("receipt r-")
-    while at >= 0:
-        receipt = text[at + 8 : at + 20]
-        if len(receipt) == 12 and all(c in "0123456789abcdef" for c in receipt[2:]):
-            yield ("trace", receipt)
-        at = text.find("receipt r-", at + 10)
+    for receipt in bundle.find_receipts(text):
+        yield ("trace", receipt)
 
 
 def _whole(value: Any) -> int:

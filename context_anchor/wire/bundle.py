@@ -26,6 +26,18 @@ def units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+def find_receipts(text: str) -> list[str]:
+    """Return the receipt ids that a text cites, in order: `r-` and ten hex digits."""
+    found = []
+    at = text.find("receipt r-")
+    while at >= 0:
+        receipt = text[at + 8 : at + 20]
+        if len(receipt) == 12 and all(c in "0123456789abcdef" for c in receipt[2:]):
+            found.append(receipt)
+        at = text.find("receipt r-", at + 10)
+    return found
+
+
 def budget(env: Any, cap: int) -> int:
     """Return the UTF-16 units one injection may take: the user's limit, never above the host's cap."""
     text = (env.get("CONTEXT_ANCHOR_MAX_INJECT_CHARS") or "").strip()
